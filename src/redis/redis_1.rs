@@ -40,7 +40,9 @@
 //!   old connection. If none was under way, it may be missing, although the new connection may lead to another server.
 //! - **A failed call may have been sent.** redis-rs does not say whether it was, so each failure is `Unknown`, and the
 //!   client clears up after a call that never left.
-//! - **Order is that of redis-rs' queue.** An application that sets a `concurrency_limit` may change it.
+//! - **The order of calls is kept while redis-rs' queue has room.** bowline has at most 32 calls under way, and the
+//!   queue has room for 50 by default. An application that fills the queue, shortens it (`pipeline_buffer_size`) or sets
+//!   a `concurrency_limit` may have calls executed out of order, which costs at most a wait: no script depends on it.
 //! - **A demoted primary is kept** as long as its socket stands: calls fail with `READONLY`. Behind one address that
 //!   fails over, use a URL.
 //! - **Closing closes no socket of the application.** Calls fail at once, but a request that redis-rs has queued before
@@ -58,9 +60,8 @@ use std::sync::Arc;
 use ::redis::aio::{ConnectionManager, MultiplexedConnection};
 use ::redis::cluster_async::ClusterConnection;
 
-use self::calls::Kind;
 pub use self::connection::ApplicationConnection;
-use self::shared::Shared;
+use self::shared::{Kind, Shared};
 use crate::config::Config;
 use crate::connection::Topology;
 use crate::error::Result;
@@ -68,6 +69,7 @@ use crate::runtime::Executor;
 
 mod calls;
 mod connection;
+mod gate;
 mod resends;
 mod shared;
 mod subscriber;
@@ -91,8 +93,8 @@ pub async fn from_manager(
 
 /// Calls go over the application's connection. It never reconnects: once it is lost, every call fails with
 /// [`Unreachable`](crate::ConnectionError::Unreachable), and subscriptions deliver a gap and then nothing. The
-/// application has to make another connection and another client. This breaks the clauses `Reconnects`, `BothGaps` and
-/// `Restored` of the contract.
+/// application has to make another connection and another client. This breaks the clauses `Reconnects` and `Restored` of
+/// the contract.
 ///
 /// # Errors
 /// None at present. Later versions may look at the connection.

@@ -15,6 +15,8 @@ mod connection;
 mod credentials;
 mod deployed;
 mod executor;
+#[cfg(all(feature = "tokio", feature = "redis-1"))]
+mod redis_1;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]

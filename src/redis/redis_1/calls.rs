@@ -8,22 +8,11 @@ use ::redis::{RedisError, RetryMethod, Value};
 use futures::future::{Either, select};
 
 use super::super::convert;
-use super::shared::Shared;
+use super::shared::{Kind, Shared};
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::mutex::lock;
 use crate::tuning::SLOT_MOVES;
-
-/// What kind of connection the application has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It reconnects by itself.
-    Reconnects,
-    /// Once it is lost, it is gone.
-    EndsOnce,
-    /// It reconnects by itself. Its nodes can turn calls away.
-    Cluster,
-}
 
 type Answer = Result<Reply, ConnectionError>;
 
@@ -59,6 +48,7 @@ pub(super) async fn unless_closed<T>(shared: &Shared, work: impl Future<Output =
 
 /// Sends the call again only if an answer says that it was not executed.
 async fn send(shared: &Shared, call: &Call<'_>) -> Answer {
+    let _entered = shared.gate.enter().await;
     let mut backoff = Backoff::new(SLOT_MOVES, call.keys.len() as u64);
     let sha = call.script.sha1();
     // While nobody knows whether the server has the script, all calls send it whole: with one that is sent whole after a

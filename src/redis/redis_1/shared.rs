@@ -11,7 +11,7 @@ use ::redis::{Cmd, RedisResult, Value};
 use event_listener::Event;
 use futures::future::BoxFuture;
 
-use super::calls::Kind;
+use super::gate::Gate;
 use crate::config::Config;
 use crate::runtime::Executor;
 
@@ -27,10 +27,22 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Application for C {
     }
 }
 
+/// What kind of connection the application has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It reconnects by itself.
+    Reconnects,
+    /// Once it is lost, it is gone.
+    EndsOnce,
+    /// It reconnects by itself. Its nodes can turn calls away.
+    Cluster,
+}
+
 pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) application: Box<dyn Application>,
     pub(super) kind: Kind,
+    pub(super) gate: Gate,
     /// For subscriptions.
     pub(super) clients: Vec<::redis::Client>,
     pub(super) timeout: Duration,
@@ -56,6 +68,7 @@ impl Shared {
             executor,
             application,
             kind,
+            gate: Gate::default(),
             clients,
             timeout: config.command_timeout,
             upkeep: config.upkeep(),

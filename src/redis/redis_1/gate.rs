@@ -1,0 +1,151 @@
+//! Lets calls through in the order of their first polls, and not too many at a time.
+//!
+//! redis-rs has a bounded queue. A call that finds it full is told when there is room, and enters at its next poll.
+//! Before that poll, a later call can enter. So that bowline's own calls never fill the queue, they pass this gate
+//! first, and no call overtakes another one here.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+use crate::mutex::lock;
+
+/// The most calls under way. The shortest queue of redis-rs has room for 50 by default.
+const MOST: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Gate(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    under_way: usize,
+    next: u64,
+    /// Those that wait, with the longest wait first.
+    waiting: VecDeque<(u64, Waker)>,
+}
+
+impl Gate {
+    /// Waits for its turn.
+    pub(super) fn enter(&self) -> Enter<'_> {
+        Enter { gate: self, number: None }
+    }
+
+    /// Wakes the first one, if it may enter.
+    fn changed(&self) {
+        let first = {
+            let state = lock(&self.0);
+            state.waiting.front().filter(|_| state.under_way < MOST).map(|(_, waker)| waker.clone())
+        };
+        if let Some(first) = first {
+            first.wake();
+        }
+    }
+}
+
+/// A call that waits for its turn. Dropping it gives the turn to the next one.
+pub(super) struct Enter<'a> {
+    gate: &'a Gate,
+    /// Its number among those that wait.
+    number: Option<u64>,
+}
+
+impl<'a> Future for Enter<'a> {
+    type Output = Entered<'a>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entered<'a>> {
+        // Foreign code is not called while the lock is held.
+        let waker = context.waker().clone();
+        let replaced = {
+            let mut state = lock(&self.gate.0);
+            let first = state.waiting.front().map(|(number, _)| *number);
+            if state.under_way < MOST && first == self.number {
+                state.under_way += 1;
+                let own = self.number.take().and_then(|_| state.waiting.pop_front());
+                drop(state);
+                drop(own);
+                self.gate.changed();
+                return Poll::Ready(Entered(self.gate));
+            }
+            match self.number {
+                Some(number) => state
+                    .waiting
+                    .iter_mut()
+                    .find(|(waiting, _)| *waiting == number)
+                    .map(|(_, old)| std::mem::replace(old, waker)),
+                None => {
+                    let number = state.next;
+                    state.next += 1;
+                    state.waiting.push_back((number, waker));
+                    self.number = Some(number);
+                    None
+                }
+            }
+        };
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl Drop for Enter<'_> {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let own = {
+            let mut state = lock(&self.gate.0);
+            let place = state.waiting.iter().position(|(waiting, _)| *waiting == number);
+            place.and_then(|place| state.waiting.remove(place))
+        };
+        drop(own);
+        self.gate.changed();
+    }
+}
+
+/// A call that is under way until this is dropped.
+pub(super) struct Entered<'a>(&'a Gate);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.0).under_way -= 1;
+        self.0.changed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, poll};
+
+    use super::*;
+
+    #[test]
+    fn nobody_overtakes() {
+        let gate = Gate::default();
+        futures::executor::block_on(async {
+            let mut inside: Vec<_> = (0..MOST).filter_map(|_| gate.enter().now_or_never()).collect();
+            assert_eq!(inside.len(), MOST);
+            let (mut first, mut second, mut third) = (gate.enter(), gate.enter(), gate.enter());
+            assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+            inside.pop();
+            // There is room, but it belongs to the first one.
+            assert!(poll!(&mut third).is_pending() && poll!(&mut second).is_pending());
+            let Poll::Ready(entered) = poll!(&mut first) else { panic!("it is its turn") };
+            assert!(poll!(&mut second).is_pending());
+            drop((entered, second));
+            // The second one has given up.
+            assert!(poll!(&mut third).is_ready());
+        });
+    }
+
+    #[test]
+    fn the_next_one_is_woken() {
+        let gate = Gate::default();
+        let mut inside: Vec<_> = (0..MOST).filter_map(|_| gate.enter().now_or_never()).collect();
+        let waiting: Vec<_> = (0..2 * MOST).map(|_| gate.enter().map(drop)).collect();
+        futures::executor::block_on(async {
+            let mut all = futures::future::join_all(waiting);
+            assert!(poll!(&mut all).is_pending());
+            inside.pop();
+            all.await;
+        });
+    }
+}

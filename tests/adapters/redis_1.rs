@@ -1,0 +1,87 @@
+//! Connections of the application, by redis-rs 1: what they promise passes the checks, and what they cannot is named.
+
+mod clients;
+mod cluster;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::redis_1::{self, ApplicationConnection};
+use bowline::testing::{Clause, Relay, Report, check_connection};
+use bowline::tokio::Tokio;
+use bowline::{Config, Executor};
+use redis::aio::ConnectionManager;
+
+use crate::support::adapters::bounded;
+use crate::support::server::Server;
+
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+fn config() -> Config {
+    Config::builder().command_timeout(TIMEOUT).build().unwrap()
+}
+
+fn clauses<'a>(found: impl Iterator<Item = (Clause, &'a str)>) -> Vec<Clause> {
+    found.map(|(clause, _)| clause).collect()
+}
+
+/// Runs a test on a runtime with several threads, and on one with a single thread.
+fn on_tokio<Fut: Future<Output = ()>>(test: impl Fn(Arc<dyn Executor>) -> Fut + Clone + Send + 'static) {
+    for builder in [tokio::runtime::Builder::new_multi_thread, tokio::runtime::Builder::new_current_thread] {
+        let test = test.clone();
+        bounded(move || {
+            let runtime = builder().enable_all().build().unwrap();
+            let executor = Arc::new(Tokio::new(runtime.handle().clone()));
+            runtime.block_on(test(executor));
+        });
+    }
+}
+
+async fn check<F, Fut>(executor: Arc<dyn Executor>, connect: impl Fn(redis::Client) -> F) -> Result<Report, Report>
+where
+    F: Fn() -> Fut + Send + Sync,
+    Fut: Future<Output = Result<ApplicationConnection, String>> + Send,
+{
+    let server = Server::start();
+    let relay = Relay::start(("127.0.0.1", server.port())).unwrap();
+    let client = redis::Client::open(format!("redis://{}/", relay.address())).unwrap();
+    // Also the wait for what does not come back.
+    let limit = Duration::from_secs(15);
+    check_connection(executor, connect(client)).disturb(&relay).command_timeout(TIMEOUT).limit(limit).await
+}
+
+async fn by_manager(executor: Arc<dyn Executor>, client: redis::Client) -> Result<ApplicationConnection, String> {
+    let manager = ConnectionManager::new(client.clone()).await.map_err(|error| error.to_string())?;
+    redis_1::from_manager(executor, manager, client, &config()).await.map_err(|error| error.to_string())
+}
+
+async fn by_multiplexed(executor: Arc<dyn Executor>, client: redis::Client) -> Result<ApplicationConnection, String> {
+    let connection = client.get_multiplexed_async_connection().await.map_err(|error| error.to_string())?;
+    redis_1::from_multiplexed(executor, connection, client, &config()).await.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_manager_keeps_the_contract() {
+    on_tokio(|executor| async move {
+        let connect = |client: redis::Client| {
+            let executor = executor.clone();
+            move || by_manager(executor.clone(), client.clone())
+        };
+        let report = check(executor.clone(), connect).await.unwrap();
+        assert_eq!(clauses(report.not_checked()), [Clause::WithoutRuntime]);
+        assert_eq!(report.kept().count(), 25);
+    });
+}
+
+#[test]
+fn a_multiplexed_connection_does_not_come_back() {
+    on_tokio(|executor| async move {
+        let connect = |client: redis::Client| {
+            let executor = executor.clone();
+            move || by_multiplexed(executor.clone(), client.clone())
+        };
+        let report = check(executor.clone(), connect).await.unwrap_err();
+        assert_eq!(clauses(report.failed()), [Clause::Reconnects, Clause::Restored]);
+        assert_eq!(clauses(report.not_checked()), [Clause::Gaps, Clause::BothGaps, Clause::WithoutRuntime]);
+    });
+}

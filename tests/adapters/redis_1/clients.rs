@@ -1,0 +1,56 @@
+//! Clients over the application's connection.
+
+use bowline::Client;
+
+use super::*;
+
+/// Two clients, each over a manager of its own: one waits for the other's lock.
+#[test]
+fn a_lock_is_handed_over() {
+    on_tokio(|executor| async move {
+        let server = Server::start();
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let redis = redis::Client::open(server.url()).unwrap();
+            let connection = by_manager(executor.clone(), redis).await.unwrap();
+            clients.push(Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap());
+        }
+        hand_over(&clients).await;
+        for client in &clients {
+            client.close().await;
+        }
+    });
+}
+
+/// Each client takes the lock ten times, while the other one waits.
+pub(super) async fn hand_over(clients: &[Client]) {
+    let rounds = clients.iter().map(|client| async {
+        let mut tokens = Vec::new();
+        for _ in 0..10 {
+            let guard = client.lock("orders").lock().await.unwrap();
+            tokens.push(guard.token().get());
+            guard.release().await.unwrap();
+        }
+        tokens
+    });
+    let mut tokens = futures::future::join_all(rounds).await.concat();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 10 * clients.len(), "each hold has a token of its own");
+}
+
+/// The application goes on with its connection when the client is closed.
+#[test]
+fn the_application_keeps_its_connection() {
+    on_tokio(|executor| async move {
+        let server = Server::start();
+        let redis = redis::Client::open(server.url()).unwrap();
+        let mut manager = ConnectionManager::new(redis.clone()).await.unwrap();
+        let connection = redis_1::from_manager(executor.clone(), manager.clone(), redis, &config()).await.unwrap();
+        let client = Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap();
+        client.lock("orders").lock().await.unwrap().release().await.unwrap();
+        client.close().await;
+        let pong: String = redis::cmd("PING").query_async(&mut manager).await.unwrap();
+        assert_eq!(pong, "PONG");
+    });
+}

@@ -1,0 +1,97 @@
+//! The application's connection to a cluster.
+
+use bowline::testing::Disturb;
+use bowline::{Client, ErrorKind, async_trait};
+use redis::cluster::ClusterClientBuilder;
+
+use super::clients::hand_over;
+use super::*;
+use crate::support::adapters::admin;
+use crate::support::cluster::Cluster;
+
+/// Closes all sockets of clients. Answers cannot be lost without that.
+struct Kill<'a>(&'a Cluster);
+
+#[async_trait]
+impl Disturb for Kill<'_> {
+    async fn cut(&self) {
+        for node in self.0.nodes() {
+            for kind in ["normal", "pubsub"] {
+                admin(node, &["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
+            }
+        }
+    }
+
+    async fn forget_scripts(&self) -> bool {
+        self.0.nodes().iter().for_each(|node| drop(admin(node, &["SCRIPT", "FLUSH"])));
+        true
+    }
+}
+
+async fn connect(
+    executor: Arc<dyn Executor>,
+    nodes: Vec<String>,
+    retries: Option<u32>,
+) -> Result<ApplicationConnection, bowline::Error> {
+    let clients = nodes.iter().map(|node| redis::Client::open(node.as_str()).unwrap()).collect();
+    let builder = ClusterClientBuilder::new(nodes);
+    let builder = retries.into_iter().fold(builder, ClusterClientBuilder::retries);
+    let connection = builder.build().unwrap().get_async_connection().await.unwrap();
+    redis_1::from_cluster(executor, connection, clients, &config()).await
+}
+
+fn urls(cluster: &Cluster) -> Vec<String> {
+    cluster.nodes().iter().map(Server::url).collect()
+}
+
+#[test]
+fn a_connection_without_retries_keeps_the_contract() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(3, 0);
+        let nodes = urls(&cluster);
+        let check = check_connection(executor.clone(), || connect(executor.clone(), nodes.clone(), Some(0)));
+        let report = check.disturb(&Kill(&cluster)).command_timeout(TIMEOUT).await.unwrap();
+        // Answers are not lost alone, and no node counts the subscribers of all.
+        let not_checked = [
+            Clause::Outcomes,
+            Clause::Deadline,
+            Clause::Subscribed,
+            Clause::Unsubscribes,
+            Clause::DroppedSubscribe,
+            Clause::WithoutRuntime,
+        ];
+        assert_eq!(clauses(report.not_checked()), not_checked);
+    });
+}
+
+#[test]
+fn a_connection_that_sends_calls_again_is_refused() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(1, 0);
+        for retries in [None, Some(1)] {
+            let error = connect(executor.clone(), urls(&cluster), retries).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("retries(0)"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn locks_of_all_nodes_are_handed_over() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(3, 0);
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let connection = connect(executor.clone(), urls(&cluster), Some(0)).await.unwrap();
+            clients.push(Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap());
+        }
+        hand_over(&clients).await;
+        // Some slots are of each node.
+        for n in 0..20 {
+            clients[n % 2].lock(&format!("orders:{n}")).lock().await.unwrap().release().await.unwrap();
+        }
+        for client in &clients {
+            client.close().await;
+        }
+    });
+}
