@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::redis::{RedisError, RetryMethod, Value};
@@ -27,9 +28,13 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
         };
     }
     let limit = call.within.map_or(shared.timeout, |within| within.min(shared.timeout));
-    let sent = unless_closed(shared, shared.within(limit, send(shared, call)));
+    let has_entered = AtomicBool::new(false);
+    let sent = unless_closed(shared, shared.within(limit, send(shared, call, &has_entered)));
     match sent.await {
         None => Err(ConnectionError::Closed),
+        Some(None) if !has_entered.load(Ordering::Relaxed) => {
+            Err(ConnectionError::Unreachable(format!("the calls before this one have no answer within {limit:?}")))
+        }
         Some(None) => Err(ConnectionError::Unknown(format!("nothing within {limit:?}"))),
         Some(Some(answer)) => answer,
     }
@@ -47,8 +52,9 @@ pub(super) async fn unless_closed<T>(shared: &Shared, work: impl Future<Output =
 }
 
 /// Sends the call again only if an answer says that it was not executed.
-async fn send(shared: &Shared, call: &Call<'_>) -> Answer {
-    let _entered = shared.gate.enter().await;
+async fn send(shared: &Shared, call: &Call<'_>, has_entered: &AtomicBool) -> Answer {
+    let _entered = shared.gates.enter(call.keys).await;
+    has_entered.store(true, Ordering::Relaxed);
     let mut backoff = Backoff::new(SLOT_MOVES, call.keys.len() as u64);
     let sha = call.script.sha1();
     // While nobody knows whether the server has the script, all calls send it whole: with one that is sent whole after a

@@ -11,24 +11,52 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use crate::mutex::lock;
+use crate::protocol::slot;
 
-/// The most calls under way. The shortest queue of redis-rs has room for 50 by default.
-const MOST: usize = 32;
+/// Lets so many calls through that the queue of redis-rs, which has room for 50 by default, is never full.
+const QUEUE: usize = 32;
 
-#[derive(Default)]
+/// The gates of a cluster. Slots share them.
+const GATES: u16 = 64;
+
 pub(super) struct Gate(Mutex<State>);
 
-#[derive(Default)]
 struct State {
-    under_way: usize,
+    /// How many calls may still enter.
+    room: usize,
     next: u64,
     /// Those that wait, with the longest wait first.
     waiting: VecDeque<(u64, Waker)>,
 }
 
+/// The gates of a connection.
+pub(super) struct Gates(Vec<Gate>);
+
+impl Gates {
+    /// One queue for all calls.
+    pub(super) fn one() -> Self {
+        Self(vec![Gate::new(QUEUE)])
+    }
+
+    /// One call at a time for each slot: the tasks of redis-rs' connection to a cluster overtake each other.
+    pub(super) fn of_a_cluster() -> Self {
+        Self((0..GATES).map(|_| Gate::new(1)).collect())
+    }
+
+    /// Waits for the turn of a call with these keys.
+    pub(super) fn enter(&self, keys: &[&str]) -> Enter<'_> {
+        let slot = keys.first().map_or(0, |key| slot::of(key));
+        self.0[usize::from(slot) % self.0.len()].enter()
+    }
+}
+
 impl Gate {
+    fn new(room: usize) -> Self {
+        Self(Mutex::new(State { room, next: 0, waiting: VecDeque::new() }))
+    }
+
     /// Waits for its turn.
-    pub(super) fn enter(&self) -> Enter<'_> {
+    fn enter(&self) -> Enter<'_> {
         Enter { gate: self, number: None }
     }
 
@@ -36,7 +64,7 @@ impl Gate {
     fn changed(&self) {
         let first = {
             let state = lock(&self.0);
-            state.waiting.front().filter(|_| state.under_way < MOST).map(|(_, waker)| waker.clone())
+            state.waiting.front().filter(|_| state.room > 0).map(|(_, waker)| waker.clone())
         };
         if let Some(first) = first {
             first.wake();
@@ -60,8 +88,8 @@ impl<'a> Future for Enter<'a> {
         let replaced = {
             let mut state = lock(&self.gate.0);
             let first = state.waiting.front().map(|(number, _)| *number);
-            if state.under_way < MOST && first == self.number {
-                state.under_way += 1;
+            if state.room > 0 && first == self.number {
+                state.room -= 1;
                 let own = self.number.take().and_then(|_| state.waiting.pop_front());
                 drop(state);
                 drop(own);
@@ -106,7 +134,7 @@ pub(super) struct Entered<'a>(&'a Gate);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        lock(&self.0.0).under_way -= 1;
+        lock(&self.0.0).room += 1;
         self.0.changed();
     }
 }
@@ -119,10 +147,10 @@ mod tests {
 
     #[test]
     fn nobody_overtakes() {
-        let gate = Gate::default();
+        let gate = Gate::new(QUEUE);
         futures::executor::block_on(async {
-            let mut inside: Vec<_> = (0..MOST).filter_map(|_| gate.enter().now_or_never()).collect();
-            assert_eq!(inside.len(), MOST);
+            let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| gate.enter().now_or_never()).collect();
+            assert_eq!(inside.len(), QUEUE);
             let (mut first, mut second, mut third) = (gate.enter(), gate.enter(), gate.enter());
             assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
             inside.pop();
@@ -138,9 +166,9 @@ mod tests {
 
     #[test]
     fn the_next_one_is_woken() {
-        let gate = Gate::default();
-        let mut inside: Vec<_> = (0..MOST).filter_map(|_| gate.enter().now_or_never()).collect();
-        let waiting: Vec<_> = (0..2 * MOST).map(|_| gate.enter().map(drop)).collect();
+        let gate = Gate::new(QUEUE);
+        let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| gate.enter().now_or_never()).collect();
+        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| gate.enter().map(drop)).collect();
         futures::executor::block_on(async {
             let mut all = futures::future::join_all(waiting);
             assert!(poll!(&mut all).is_pending());

@@ -11,7 +11,7 @@ use ::redis::{Cmd, RedisResult, Value};
 use event_listener::Event;
 use futures::future::BoxFuture;
 
-use super::gate::Gate;
+use super::gate::Gates;
 use crate::config::Config;
 use crate::runtime::Executor;
 
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) application: Box<dyn Application>,
     pub(super) kind: Kind,
-    pub(super) gate: Gate,
+    pub(super) gates: Gates,
     /// For subscriptions.
     pub(super) clients: Vec<::redis::Client>,
     pub(super) timeout: Duration,
@@ -68,7 +68,7 @@ impl Shared {
             executor,
             application,
             kind,
-            gate: Gate::default(),
+            gates: if kind == Kind::Cluster { Gates::of_a_cluster() } else { Gates::one() },
             clients,
             timeout: config.command_timeout,
             upkeep: config.upkeep(),
