@@ -53,8 +53,7 @@
 //!   [`run_acknowledged`](crate::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut down
 //!   leaves its holds to their leases.
 //!
-//! redis-rs runs its own tasks on tokio, or on smol, depending on its features: the application's, which made the
-//! connection. The time limit of a call is the shorter one of the
+//! redis-rs runs its own tasks on tokio, and outside of tokio on smol if it has that feature. The time limit of a call is the shorter one of the
 //! [`command_timeout`](crate::ConfigBuilder::command_timeout) and of redis-rs' `response_timeout`, 500 ms by default.
 
 use std::sync::Arc;

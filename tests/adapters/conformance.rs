@@ -2,6 +2,7 @@
 
 mod connections;
 mod executors;
+pub(crate) mod kill;
 #[cfg(feature = "tokio")]
 mod wrong_connections;
 #[cfg(feature = "smol")]

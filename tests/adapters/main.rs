@@ -15,7 +15,7 @@ mod connection;
 mod credentials;
 mod deployed;
 mod executor;
-#[cfg(all(feature = "tokio", feature = "redis-1"))]
+#[cfg(feature = "redis-1")]
 mod redis_1;
 #[cfg(feature = "tls")]
 mod tls;

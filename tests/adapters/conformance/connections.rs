@@ -6,8 +6,10 @@ use std::time::Duration;
 use bowline::testing::{Clause, Relay, check_connection};
 use bowline::{Config, ConnectionError, Executor};
 
+use super::kill::Kill;
 use super::not_checked;
 use crate::support::adapters::{Runtime, admin};
+use crate::support::cluster::Cluster;
 use crate::support::server::Server;
 
 const CLAUSES: usize = 26;
@@ -25,6 +27,17 @@ pub(crate) async fn the_connection_of_this_runtime(rt: Runtime) {
         check_connection(rt.executor.clone(), connect).disturb(&relay).command_timeout(Duration::from_secs(2));
     let report = checked.await.unwrap();
     assert_eq!((report.kept().count(), not_checked(&report)), (CLAUSES, Vec::new()));
+}
+
+/// Its subscriptions are those of all nodes, and shard channels.
+pub(crate) async fn the_connection_to_a_cluster(rt: Runtime) {
+    let cluster = Cluster::start(3, 0);
+    let config = Config::builder().command_timeout(Duration::from_secs(5)).build().unwrap();
+    let connect = || (rt.open)(rt.executor.clone(), cluster.url(), config.clone());
+    let kill = Kill(cluster.nodes());
+    let checked = check_connection(rt.executor.clone(), connect).disturb(&kill).command_timeout(Duration::from_secs(5));
+    let report = checked.await.unwrap();
+    assert_eq!(not_checked(&report), [Clause::Outcomes, Clause::Deadline]);
 }
 
 /// It needs no relay, and cannot be disturbed.
@@ -59,7 +72,8 @@ pub(crate) async fn a_server_that_is_not_there(rt: Runtime) {
 
 macro_rules! suite {
     ($on:path) => {
-        suite! { $on: the_connection_of_this_runtime the_embedded_server a_server_that_is_not_there }
+        suite! { $on: the_connection_of_this_runtime the_connection_to_a_cluster the_embedded_server
+            a_server_that_is_not_there }
     };
     ($on:path: $($test:ident)+) => {
         $(#[test]

@@ -1,32 +1,12 @@
 //! The application's connection to a cluster.
 
-use bowline::testing::Disturb;
-use bowline::{Client, ErrorKind, async_trait};
+use bowline::{Client, ErrorKind};
 use redis::cluster::ClusterClientBuilder;
 
 use super::clients::hand_over;
 use super::*;
-use crate::support::adapters::admin;
+use crate::conformance::kill::Kill;
 use crate::support::cluster::Cluster;
-
-/// Closes all sockets of clients. Answers cannot be lost without that.
-struct Kill<'a>(&'a Cluster);
-
-#[async_trait]
-impl Disturb for Kill<'_> {
-    async fn cut(&self) {
-        for node in self.0.nodes() {
-            for kind in ["normal", "pubsub"] {
-                admin(node, &["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
-            }
-        }
-    }
-
-    async fn forget_scripts(&self) -> bool {
-        self.0.nodes().iter().for_each(|node| drop(admin(node, &["SCRIPT", "FLUSH"])));
-        true
-    }
-}
 
 async fn connect(
     executor: Arc<dyn Executor>,
@@ -50,7 +30,7 @@ fn a_connection_without_retries_keeps_the_contract() {
         let cluster = Cluster::start(3, 0);
         let nodes = urls(&cluster);
         let check = check_connection(executor.clone(), || connect(executor.clone(), nodes.clone(), Some(0)));
-        let report = check.disturb(&Kill(&cluster)).command_timeout(TIMEOUT).await.unwrap();
+        let report = check.disturb(&Kill(cluster.nodes())).command_timeout(TIMEOUT).await.unwrap();
         // Answers are not lost alone, and no node counts the subscribers of all.
         let not_checked = [
             Clause::Outcomes,
