@@ -46,7 +46,7 @@ where
     let relay = Relay::start(("127.0.0.1", server.port())).unwrap();
     let client = redis::Client::open(format!("redis://{}/", relay.address())).unwrap();
     // Also the wait for what does not come back.
-    let limit = Duration::from_secs(15);
+    let limit = Duration::from_secs(10);
     check_connection(executor, connect(client)).disturb(&relay).command_timeout(TIMEOUT).limit(limit).await
 }
 

@@ -6,10 +6,12 @@ use super::lab::{Lab, in_turn, polled};
 use crate::connection::{Arg, Call, ConnectionError, Reply};
 use crate::testing::report::{Checked, ensure};
 
-/// The first round matters too, because the server has none of the scripts then.
+/// The connection is up when a call was answered: one to a cluster connects to a node at the first call for it. It has
+/// sent none of the scripts before.
 pub(super) async fn calls(lab: &Lab<'_>) -> Checked {
     for round in 0..5 {
         let (connection, key) = (lab.connect().await?, lab.key());
+        let _ = lab.executed(&*connection, &key).await?;
         let known = lab.scripts.count;
         let new = lab.new_script();
         let scripts = (0..100).map(|n| if n % 3 == round % 3 { new } else { known });

@@ -5,7 +5,7 @@ mod rows;
 mod streams;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,7 +57,6 @@ struct WrongConnection {
     shared: Arc<Shared>,
     calls: AtomicU64,
     under_way: AtomicU64,
-    gave_up: AtomicBool,
     last: Mutex<Option<Reply>>,
     channels: Mutex<Option<String>>,
 }
@@ -180,7 +179,6 @@ async fn connect(url: String, shared: Arc<Shared>) -> Result<WrongConnection, St
         shared,
         calls: AtomicU64::new(0),
         under_way: AtomicU64::new(0),
-        gave_up: AtomicBool::new(false),
         last: Mutex::default(),
         channels: Mutex::default(),
     })

@@ -19,7 +19,7 @@ pub(super) enum WrongCall {
     Reorders,
     /// Says that no answer came, but long after the deadline.
     IsLate,
-    /// Stays down once a call was lost.
+    /// Stays down once the connection was lost.
     NeverReconnects,
     HidesTheCode,
     TakesNilForZero,
@@ -78,14 +78,11 @@ impl WrongConnection {
                 answer
             }
             WrongCall::NeverReconnects => {
-                if self.gave_up.load(SeqCst) {
+                // The inner one may have reconnected before a call could fail.
+                if self.inner.reconnects() > 0 {
                     return Err(ConnectionError::Unreachable("on purpose".to_owned()));
                 }
-                let answer = self.inner.run(call).await;
-                if matches!(answer, Err(ConnectionError::Unknown(_) | ConnectionError::Unreachable(_))) {
-                    self.gave_up.store(true, SeqCst);
-                }
-                answer
+                self.inner.run(call).await
             }
             WrongCall::HidesTheCode => self.inner.run(call).await.map_err(|error| match error {
                 ConnectionError::Refused { message, .. } => {
