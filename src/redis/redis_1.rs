@@ -32,7 +32,7 @@
 //! It finds a server that stands still, follows a failover, and says good-bye.
 //!
 //! # What redis-rs' connections cannot promise
-//! The [checks of bowline](crate::Connection#contract) pass, but for what the functions say. These checks do not see:
+//! The checks of `bowline::testing` pass, but for what the functions say. These checks do not see:
 //! - **A silent connection is not replaced.** If the machine of the server vanishes, calls fail with
 //!   [`Unknown`](crate::ConnectionError::Unknown) until the system gives the socket up, often after minutes. Set
 //!   `tcp_user_timeout` or keep-alives in the application's [`TcpSettings`](::redis::io::tcp::TcpSettings).
@@ -41,8 +41,8 @@
 //! - **A failed call may have been sent.** redis-rs does not say whether it was, so each failure is `Unknown`, and the
 //!   client clears up after a call that never left.
 //! - **The order of calls is kept while redis-rs' queue has room.** bowline has at most 32 calls under way, and the
-//!   queue has room for 50 by default. An application that fills the queue, shortens it (`pipeline_buffer_size`) or sets
-//!   a `concurrency_limit` may have calls executed out of order.
+//!   queue has room for 50 by default. An application that fills the queue, shortens it (`pipeline_buffer_size`) or
+//!   sets a `concurrency_limit` may have calls executed out of order.
 //! - **A cluster keeps the order of the calls of one slot only**, for which one call at a time is under way. A dropped
 //!   call that is under way can be overtaken by the next one.
 //! - **A demoted primary is kept** as long as its socket stands: calls fail with `READONLY`. Behind one address that
@@ -53,8 +53,10 @@
 //!   [`run_acknowledged`](crate::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut down
 //!   leaves its holds to their leases.
 //!
-//! redis-rs runs its own tasks on tokio, and outside of tokio on smol if it has that feature. The time limit of a call is the shorter one of the
-//! [`command_timeout`](crate::ConfigBuilder::command_timeout) and of redis-rs' `response_timeout`, 500 ms by default.
+//! redis-rs runs its own tasks on tokio, and outside of tokio on smol if it has that feature.
+//!
+//! The time limit of a call is the shorter one of the [`command_timeout`](crate::ConfigBuilder::command_timeout) and of
+//! redis-rs' `response_timeout`, 500 ms by default.
 
 use std::sync::Arc;
 
@@ -94,8 +96,8 @@ pub async fn from_manager(
 
 /// Calls go over the application's connection. It never reconnects: once it is lost, every call fails with
 /// [`Unreachable`](crate::ConnectionError::Unreachable), and subscriptions deliver a gap and then nothing. The
-/// application has to make another connection and another client. This breaks the clauses `Reconnects` and `Restored` of
-/// the contract.
+/// application has to make another connection and another client. This breaks the clauses `Reconnects` and `Restored`
+/// of the contract.
 ///
 /// # Errors
 /// None at present. Later versions may look at the connection.

@@ -57,8 +57,8 @@ async fn send(shared: &Shared, call: &Call<'_>, has_entered: &AtomicBool) -> Ans
     has_entered.store(true, Ordering::Relaxed);
     let mut backoff = Backoff::new(SLOT_MOVES, call.keys.len() as u64);
     let sha = call.script.sha1();
-    // While nobody knows whether the server has the script, all calls send it whole: with one that is sent whole after a
-    // first try, a later call would be executed before it.
+    // While nobody knows whether the server has the script, all calls send it whole. If one were sent whole only after
+    // a first try, a later call would be executed before it.
     let mut whole = !lock(&shared.loaded).contains(sha);
     loop {
         let answer = shared.application.send(&convert::command(call, whole)).await;

@@ -120,8 +120,8 @@ impl Source for Dedicated {
         }
     }
 
-    /// Reads until the socket ends or does not answer, or until a call finds that the application's connection was lost,
-    /// and the proof with it.
+    /// Reads until the socket ends or does not answer, or until a call finds that the application's connection was
+    /// lost, and the proof with it.
     async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
         let Socket { sink, messages, losses, .. } = &mut socket;
         let read = async {
