@@ -49,17 +49,30 @@ fn client_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>,
 
 impl From<&Config> for Form {
     fn from(config: &Config) -> Self {
+        // All of them, so that a new setting does not compile before it is a field of the form.
+        let Config {
+            prefix,
+            lease,
+            command_timeout,
+            retry_timeout,
+            handoff_time,
+            shutdown_timeout,
+            replicas,
+            client_id,
+            is_in_background,
+            names_in_metrics,
+        } = config.clone();
         Self {
-            prefix: config.prefix.clone(),
-            lease: config.lease,
-            command_timeout: config.command_timeout,
-            retry_timeout: config.retry_timeout,
-            handoff_time: config.handoff_time,
-            shutdown_timeout: config.shutdown_timeout,
-            acknowledged_by: config.replicas,
-            client_id: config.client_id,
-            connect_in_background: config.is_in_background,
-            names_in_metrics: config.names_in_metrics,
+            prefix,
+            lease,
+            command_timeout,
+            retry_timeout,
+            handoff_time,
+            shutdown_timeout,
+            acknowledged_by: replicas,
+            client_id,
+            connect_in_background: is_in_background,
+            names_in_metrics,
         }
     }
 }

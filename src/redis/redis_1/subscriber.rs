@@ -20,8 +20,8 @@ use super::super::subscribe::{self, Notices, Proven, Source};
 use super::calls::failed;
 use super::shared::{Kind, Shared};
 use crate::connection::{ConnectionError, Notice, Reply};
+use crate::observe;
 use crate::runtime::Executor;
-use crate::trace;
 
 /// How often an idle subscription is checked.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -160,7 +160,7 @@ impl Source for Dedicated {
 
     fn reconnected(&self) {
         self.shared.reconnects.fetch_add(1, Ordering::Relaxed);
-        trace::reconnected("messages");
+        observe::reconnected("messages");
     }
 
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
