@@ -29,7 +29,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// What a subscription delivered from an interruption to its next message.
 #[derive(Clone)]
 pub(super) struct Interruption {
+    /// The gaps before the message.
     pub(super) gaps: usize,
+    /// Whether one gap came before the message and one behind.
+    pub(super) gap_behind: bool,
     /// Whether a message came. If not, `after` says why.
     pub(super) is_restored: bool,
     pub(super) after: String,
