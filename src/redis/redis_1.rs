@@ -35,7 +35,7 @@
 //! The checks of `bowline::testing` pass, but for what the functions say. These checks do not see:
 //! - **A silent connection is not replaced.** If the machine of the server vanishes, calls fail with
 //!   [`Unknown`](crate::ConnectionError::Unknown) until the system gives the socket up, often after minutes. Set
-//!   `tcp_user_timeout` or keep-alives in the application's [`TcpSettings`](::redis::io::tcp::TcpSettings).
+//!   `set_user_timeout` or keep-alives in the application's [`TcpSettings`](::redis::io::tcp::TcpSettings).
 //! - **A reconnect between two calls is not told.** A [`Gap`](crate::Notice::Gap) is delivered if a call fails with the
 //!   old connection. If none was under way, it may be missing, although the new connection may lead to another server.
 //! - **A failed call may have been sent.** redis-rs does not say whether it was, so each failure is `Unknown`, and the
