@@ -29,7 +29,7 @@ pub(super) use self::source::LoginSource;
 ///
 /// The calls run in tasks of the client's runtime. Code that needs the tokio runtime works in a client of
 /// `bowline::tokio`, not in a blocking one. The connection that releases locks after the end of the runtime cannot ask:
-/// it uses the last login that was given.
+/// it uses the last login that was accepted.
 ///
 /// # Errors
 /// If the provider fails or panics, the attempt to connect fails with

@@ -1,6 +1,7 @@
 //! A private authority and a certificate of the client, given as options to servers that ask for one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::support::adapters::{BOUND, Keys, acquire, bounded, release, word};
 use crate::support::cluster::Cluster;
@@ -9,6 +10,10 @@ use crate::support::server::{Server, free_port};
 use crate::tls::{Open, certificates, config, on_each_runtime};
 use bowline::{ConnectOptions, Connection, ErrorKind};
 use futures::executor::block_on;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Certificates in a folder that is removed.
 struct Files(PathBuf);
@@ -105,6 +110,52 @@ fn a_server_that_asks_for_a_certificate() {
             fails(open, key_of_another, ErrorKind::InvalidInput, "the client's certificate and key cannot be used");
             let no_key = trusting().client_certificate(files.read("client.crt"), files.read("client.crt"));
             fails(open, no_key, ErrorKind::InvalidInput, "the client's key is not PEM");
+        });
+    });
+}
+
+/// What the application has made itself, such as one with a verifier of its own.
+#[test]
+fn a_configuration_of_rustls() {
+    bounded(|| {
+        let files = Files::new("config");
+        let port = free_port().to_string();
+        let _server = Server::start_with(&words(&files.server(&port)));
+        let url = format!("rediss://localhost:{port}/");
+        let client = |authority: &str| {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(&files.read(authority)).unwrap()).unwrap();
+            let chain = vec![CertificateDer::from_pem_slice(&files.read("client.crt")).unwrap()];
+            let key = PrivateKeyDer::from_pem_slice(&files.read("client.key")).unwrap();
+            let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+            ConnectOptions::new(&url).tls_config(Arc::new(builder.with_client_auth_cert(chain, key).unwrap()))
+        };
+        on_each_runtime(|open| {
+            holds(open, client("ca.crt"), "a");
+            fails(open, client("other.crt"), ErrorKind::Certificate, "the server's certificate is not accepted");
+        });
+    });
+}
+
+/// Each master of a `RedLock` is a client of its own.
+#[cfg(feature = "tokio")]
+#[test]
+fn masters_that_ask_for_a_certificate() {
+    bounded(|| {
+        let files = Files::new("masters");
+        let ports = [(); 3].map(|()| free_port().to_string());
+        let _servers = ports.each_ref().map(|port| Server::start_with(&words(&files.server(port))));
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let mut masters = Vec::new();
+            for port in &ports {
+                let options = files.client(&format!("rediss://localhost:{port}/")).client_name("master");
+                masters.push(bowline::tokio::connect_with(options, config(BOUND / 2)).await.unwrap());
+            }
+            let locks = bowline::RedLock::builder(masters).new_masters(true).build().unwrap();
+            let guard = locks.lock("a").await.unwrap();
+            assert!(locks.try_lock("a").await.unwrap().is_none());
+            guard.release().await.unwrap();
         });
     });
 }

@@ -70,6 +70,9 @@ pub(in crate::redis) async fn login(
         let login = source.next(refused.as_ref()).await?;
         match login_as(&target, login.as_ref(), dialer, push.clone(), progress).await {
             Ok((connection, mut driver)) => {
+                if let Some(login) = &login {
+                    source.accepted(login);
+                }
                 if let Some(login) = login.filter(|login| login.time().is_some()) {
                     let (target, executor) = (Arc::clone(&target), Arc::clone(executor));
                     let (connection, seed) = (connection.clone(), dialer.seed());

@@ -37,31 +37,38 @@ impl Renewal {
             let Some(due) = due else { return pending().await };
             self.executor.sleep(due.saturating_duration_since(self.executor.now())).await;
             let mut backoff = Backoff::new(RENEWAL, self.seed);
-            while self.renew().await.is_err() {
+            while !self.renew().await {
                 self.executor.sleep(backoff.pause()).await;
             }
         }
     }
 
-    async fn renew(&mut self) -> Result<(), Failure> {
-        match self.log_in(None).await {
-            Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {
-                let refused = self.target.login().last();
-                self.log_in(refused.as_ref()).await
-            }
-            done => done,
-        }
+    /// Returns whether the connection has a new login. Asks once more after a refusal.
+    async fn renew(&mut self) -> bool {
+        let refused = match self.log_in(None).await {
+            Ok(None) => return true,
+            Ok(Some(refused)) => refused,
+            Err(_) => return false,
+        };
+        matches!(self.log_in(Some(&refused)).await, Ok(None))
     }
 
-    async fn log_in(&mut self, refused: Option<&Login>) -> Result<(), Failure> {
-        let asked = self.executor.now();
-        let Some(login) = self.target.login().next(refused).await? else { return Ok(()) };
+    /// Returns the login that the server has refused, if it has.
+    async fn log_in(&mut self, refused: Option<&Login>) -> Result<Option<Login>, Failure> {
+        let (source, asked) = (self.target.login(), self.executor.now());
+        let Some(login) = source.next(refused).await? else { return Ok(None) };
         let mut auth = ::redis::cmd("AUTH");
         auth.arg(&login::words(&login));
         let answer = self.connection.send_packed_command(&auth).await;
-        convert::reply(answer.map_err(|error| Failure::Io(error.to_string()))?).map_err(Failure::Refused)?;
-        (self.login, self.asked) = (login, asked);
-        Ok(())
+        match convert::reply(answer.map_err(|error| Failure::Io(error.to_string()))?) {
+            Ok(_) => {
+                source.accepted(&login);
+                (self.login, self.asked) = (login, asked);
+                Ok(None)
+            }
+            Err(refusal) if refusal.kind() == ErrorKind::Denied => Ok(Some(login)),
+            Err(refusal) => Err(Failure::Refused(refusal)),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub(in crate::redis) enum LoginSource {
     Asked(Arc<Provider>),
 }
 
-/// A provider, and the last login that it gave.
+/// A provider, and the last of its logins that a server has accepted.
 pub(in crate::redis) struct Provider {
     credentials: Box<dyn Credentials>,
     last: Mutex<Option<Login>>,
@@ -53,14 +53,19 @@ impl LoginSource {
             Self::Asked(provider) => {
                 // A panic would end the task that keeps the connection up, and the client with it.
                 let given = AssertUnwindSafe(provider.credentials.login(refused)).catch_unwind().await;
-                let given = given.map_err(|_| failed("it panicked"))?.map_err(|error| failed(&error.to_string()))?;
-                *lock(&provider.last) = Some(given.clone());
-                Ok(Some(given))
+                given.map_err(|_| failed("it panicked"))?.map(Some).map_err(|error| failed(&error.to_string()))
             }
         }
     }
 
-    /// The last known login, for a connection that cannot ask.
+    /// Records that a server has accepted this login.
+    pub(in crate::redis) fn accepted(&self, login: &Login) {
+        if let Self::Asked(provider) = self {
+            *lock(&provider.last) = Some(login.clone());
+        }
+    }
+
+    /// The last login that was accepted, for a connection that cannot ask.
     pub(in crate::redis) fn last(&self) -> Option<Login> {
         match self {
             Self::Fixed(login) => login.clone(),

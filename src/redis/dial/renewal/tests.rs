@@ -64,9 +64,13 @@ impl Scene {
 
     fn log_in(&mut self) -> Result<Fresh, Failure> {
         let options = ConnectOptions::new("redis://h:1").credentials(Arc::clone(&self.provider));
-        let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
+        self.log_in_to(&Arc::new(Target::of(&options.parts().unwrap()).unwrap()))
+    }
+
+    fn log_in_to(&mut self, target: &Arc<Target>) -> Result<Fresh, Failure> {
         let (lab, executor, progress) = (self.lab.clone(), self.lab.clone() as Arc<dyn Executor>, Arc::default());
-        self.lab.run(&mut self.tasks, handshake::login(target, &*lab, &executor, None, &progress))
+        let login = handshake::login(Arc::clone(target), &*lab, &executor, None, &progress);
+        self.lab.run(&mut self.tasks, login)
     }
 
     /// Drives a connection for this time.
@@ -134,14 +138,29 @@ fn a_refused_renewal_is_asked_for_once_more_and_then_with_growing_pauses() {
     let fresh = scene.log_in().unwrap();
     scene.drive(fresh, TOKEN);
     assert_eq!(scene.seen(), ["HELLO 1", "AUTH 2", "AUTH 3", "AUTH 4", "AUTH 5", "AUTH 6"]);
-    let refused = ["2", "4"].map(|password| Some(password.to_owned()));
-    let [second, fourth] = refused;
+    let [second, fourth] = ["2", "4"].map(|password| Some(password.to_owned()));
     assert_eq!(scene.refused(), [None, None, second, None, fourth, None]);
     let pauses = scene.pauses();
     assert_eq!([pauses[1], pauses[3]], [Duration::ZERO; 2]);
     let around = |pause: Duration| pause * 3 / 4..=pause * 5 / 4;
     assert!(around(RENEWAL.shortest).contains(&pauses[2]), "{pauses:?}");
     assert!(around(RENEWAL.shortest * 2).contains(&pauses[4]), "{pauses:?}");
+}
+
+/// What a connection without a runtime would log in with.
+#[test]
+fn the_last_login_is_the_last_that_was_accepted() {
+    let mut scene = Scene::new(&["2", "3"], TOKEN);
+    let options = ConnectOptions::new("redis://h:1").credentials(Arc::clone(&scene.provider));
+    let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
+    let last = || target.login().last().map(|login| login.password().to_owned());
+    assert_eq!(last(), None);
+    let fresh = scene.log_in_to(&target).unwrap();
+    assert_eq!(last().as_deref(), Some("1"));
+    assert!(scene.log_in_to(&target).is_err());
+    assert_eq!(last().as_deref(), Some("1"), "the second and the third were refused");
+    scene.drive(fresh, TOKEN);
+    assert_eq!(last().as_deref(), Some("4"), "the renewal");
 }
 
 #[test]
