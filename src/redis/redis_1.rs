@@ -7,7 +7,7 @@
 //! | a [`ClusterConnection`] | [`from_cluster`] | nothing: one that would is refused | it reconnects |
 //!
 //! The calls go over the connection, which the application may go on using. Each subscription has a connection of its
-//! own, made from a [`redis::Client`](::redis::Client): a bowline client has one.
+//! own, made from a [`redis::Client`](https://docs.rs/redis/1/redis/struct.Client.html): a bowline client has one.
 //!
 //! ```no_run
 //! # #[cfg(feature = "tokio")]
@@ -35,7 +35,7 @@
 //! The checks of `bowline::testing` pass, but for what the functions say. These checks do not see:
 //! - **A silent connection is not replaced.** If the machine of the server vanishes, calls fail with
 //!   [`Unknown`](crate::ConnectionError::Unknown) until the system gives the socket up, often after minutes. Set
-//!   `set_user_timeout` or keep-alives in the application's [`TcpSettings`](::redis::io::tcp::TcpSettings).
+//!   `set_user_timeout` or keep-alives in the application's [`TcpSettings`][tcp].
 //! - **A reconnect between two calls is not told.** A [`Gap`](crate::Notice::Gap) is delivered if a call fails with the
 //!   old connection. If none was under way, it may be missing, although the new connection may lead to another server.
 //! - **A failed call may have been sent.** redis-rs does not say whether it was, so each failure is `Unknown`, and the
@@ -52,6 +52,8 @@
 //! - **No acknowledged holds, and no good-bye without a runtime**:
 //!   [`run_acknowledged`](crate::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut down
 //!   leaves its holds to their leases.
+//!
+//! [tcp]: https://docs.rs/redis/1/redis/io/tcp/struct.TcpSettings.html
 //!
 //! redis-rs runs its own tasks on tokio, and outside of tokio on smol if it has that feature.
 //!
@@ -118,9 +120,9 @@ pub async fn from_multiplexed(
 /// can be reached, each a client of one node. Waiters are told by messages to all nodes, and not by shard channels.
 ///
 /// The connection must come from a client that was built with
-/// [`retries(0)`](::redis::cluster::ClusterClientBuilder::retries). With any retries, redis-rs sends a call again whose
-/// answer was lost. bowline itself sends calls again that a node has turned away, for as long as the `command_timeout`
-/// lasts. While a slot moves, calls of keys that have moved already wait for the end of the move.
+/// [`retries(0)`][retries]. With any retries, redis-rs sends a call again whose answer was lost. bowline itself sends
+/// calls again that a node has turned away, for as long as the `command_timeout` lasts. While a slot moves,
+/// calls of keys that have moved already wait for the end of the move.
 ///
 /// # Errors
 /// - [`Unsupported`](crate::ErrorKind::Unsupported): the connection sends calls again. This is found by a script that
@@ -130,6 +132,8 @@ pub async fn from_multiplexed(
 ///
 /// # Cancel safety
 /// Dropping the future leaves that key.
+///
+/// [retries]: https://docs.rs/redis/1/redis/cluster/struct.ClusterClientBuilder.html#method.retries
 pub async fn from_cluster(
     executor: Arc<dyn Executor>,
     connection: ClusterConnection,
