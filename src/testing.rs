@@ -30,7 +30,8 @@
 //!
 //!     let relay = Relay::start("127.0.0.1:6379")?;
 //!     let url = format!("redis://{}/", relay.address());
-//!     let connect = || bowline::tokio::open(executor.clone(), url.as_str(), &Config::default());
+//!     let config = Config::default();
+//!     let connect = || bowline::tokio::open(executor.clone(), url.as_str(), &config);
 //!     let report = check_connection(executor.clone(), connect).disturb(&relay).await?;
 //!
 //!     assert!(report.kept().any(|clause| clause == Clause::AtMostOnce));
