@@ -36,12 +36,9 @@ impl Fresh {
     pub(in crate::redis) async fn subscribe(&mut self, channels: &[&str]) -> Result<(), Failure> {
         let Self { connection, driver, .. } = self;
         match select(pin!(connection.subscribe(channels)), driver).await {
-            Either::Left((subscribed, _)) => subscribed.map_err(|error| match error.code() {
-                Some(code) => {
-                    let line = format!("{code} {}", error.detail().unwrap_or(""));
-                    Failure::Refused(ConnectionError::refused(line.trim_end()))
-                }
-                None => Failure::Io(error.to_string()),
+            Either::Left((subscribed, _)) => subscribed.map_err(|error| {
+                let refusal = convert::refused_by_server(&error);
+                refusal.map_or_else(|| Failure::Io(error.to_string()), Failure::Refused)
             }),
             Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
         }
@@ -121,9 +118,7 @@ fn login_failure(login: Option<&Login>, error: &RedisError) -> Failure {
         (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
         (_, Some("NOPROTO")) => Failure::Unsupported(too_old("does not speak RESP3")),
         (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
-            let line = format!("{} {}", code.unwrap_or("ERR"), error.detail().unwrap_or(""));
-            let line = line.split(", with args beginning with").next().unwrap_or("");
-            let refusal = ConnectionError::refused(redact(line).trim_end());
+            let refusal = convert::refusal(code.unwrap_or("ERR"), error.detail().map(redact).as_deref());
             match refusal.kind() {
                 ErrorKind::Unsupported => Failure::Unsupported(too_old("does not know HELLO")),
                 _ => Failure::Refused(refusal),

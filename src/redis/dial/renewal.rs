@@ -1,7 +1,7 @@
 //! Logs a living connection in again before its login ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::redis::aio::MultiplexedConnection;
 use futures::future::pending;
@@ -13,7 +13,7 @@ use super::super::url::target::Target;
 use crate::backoff::Backoff;
 use crate::error::ErrorKind;
 use crate::jitter::Jitter;
-use crate::runtime::Executor;
+use crate::runtime::{self, Executor};
 use crate::tuning::{RENEWAL, SHORTEST_LOGIN};
 
 /// What is logged in, and since when.
@@ -32,13 +32,15 @@ impl Renewal {
     pub(super) async fn run(mut self) {
         let mut jitter = Jitter::new(self.seed);
         loop {
-            let mut early = |time: Duration| (time / 4 * 3).saturating_sub(jitter.up_to(time / 10)).max(SHORTEST_LOGIN);
-            let due = self.login.time().and_then(|time| self.asked.checked_add(early(time)));
-            let Some(due) = due else { return pending().await };
+            let Some(time) = self.login.time() else { return pending().await };
+            let after = (time / 4 * 3).saturating_sub(jitter.up_to(time / 10)).max(SHORTEST_LOGIN);
+            let Some(due) = self.asked.checked_add(after) else { return pending().await };
             self.executor.sleep(due.saturating_duration_since(self.executor.now())).await;
-            let mut backoff = Backoff::new(RENEWAL, self.seed);
-            while !self.renew().await {
-                self.executor.sleep(backoff.pause()).await;
+            // An attempt without an answer leaves time for another one.
+            let limit = (time / 8).clamp(SHORTEST_LOGIN, RENEWAL.longest);
+            let (executor, mut backoff) = (Arc::clone(&self.executor), Backoff::new(RENEWAL, self.seed));
+            while runtime::timeout(&executor, limit, self.renew()).await != Some(true) {
+                executor.sleep(backoff.pause()).await;
             }
         }
     }

@@ -19,6 +19,8 @@ struct Numbered {
     /// When each question came, and which login was refused.
     asked: Mutex<Vec<(Instant, Option<String>)>>,
     failures: AtomicUsize,
+    /// The number of the question that gets no answer.
+    unanswered: AtomicUsize,
     time: Duration,
 }
 
@@ -26,12 +28,18 @@ struct Numbered {
 impl Credentials for Numbered {
     async fn login(&self, refused: Option<&Login>) -> Result<Login, Box<dyn std::error::Error + Send + Sync>> {
         let refused = refused.map(|login| login.password().to_owned());
-        let mut asked = lock(&self.asked);
-        asked.push((self.executor.now(), refused));
+        let number = {
+            let mut asked = lock(&self.asked);
+            asked.push((self.executor.now(), refused));
+            asked.len()
+        };
+        if self.unanswered.load(Ordering::SeqCst) == number {
+            return pending().await;
+        }
         if self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             return Err("not now".into());
         }
-        Ok(Login::new("u", asked.len().to_string()).valid_for(self.time))
+        Ok(Login::new("u", number.to_string()).valid_for(self.time))
     }
 }
 
@@ -47,8 +55,13 @@ impl Scene {
     /// A server that refuses these passwords.
     fn new(refuses: &'static [&'static str], time: Duration) -> Self {
         let lab = Lab::new(&[1], 1);
-        let provider =
-            Arc::new(Numbered { executor: lab.clone(), asked: Mutex::default(), failures: AtomicUsize::new(0), time });
+        let provider = Arc::new(Numbered {
+            executor: lab.clone(),
+            asked: Mutex::default(),
+            failures: AtomicUsize::new(0),
+            unanswered: AtomicUsize::new(0),
+            time,
+        });
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
         let sees = Arc::clone(&seen);
         lab.nodes[&1].answers(move |_, words| {
@@ -174,4 +187,28 @@ fn a_provider_that_fails_is_asked_again_while_the_connection_lives() {
     scene.provider.failures.store(1, Ordering::SeqCst);
     let failure = scene.log_in().map(drop).unwrap_err();
     assert!(matches!(&failure, Failure::Io(why) if why == "the provider of credentials failed: not now"), "{failure}");
+}
+
+#[test]
+fn a_provider_without_an_answer_is_asked_again() {
+    for (time, limit) in [(TOKEN, RENEWAL.longest), (ms(8_000), ms(1_000)), (ms(80), SHORTEST_LOGIN)] {
+        let mut scene = Scene::new(&[], time);
+        scene.provider.unanswered.store(2, Ordering::SeqCst);
+        let fresh = scene.log_in().unwrap();
+        scene.drive(fresh, time.max(SHORTEST_LOGIN) + limit + RENEWAL.shortest * 2);
+        assert_eq!(scene.seen()[..2], ["HELLO 1", "AUTH 3"]);
+        assert_eq!(scene.refused()[..3], [const { None }; 3]);
+        let pause = scene.pauses()[1] - limit;
+        assert!((RENEWAL.shortest * 3 / 4..=RENEWAL.shortest * 5 / 4).contains(&pause), "{pause:?}");
+    }
+}
+
+/// A connection may be lost while its login is renewed: the server keeps the command and sends nothing.
+#[test]
+fn an_auth_without_an_answer_is_sent_again() {
+    let mut scene = Scene::new(&[], TOKEN);
+    let fresh = scene.log_in().unwrap();
+    scene.lab.nodes[&1].round_trip.lock().unwrap().clone_from(&(RENEWAL.longest * 2));
+    scene.drive(fresh, TOKEN);
+    assert!(scene.seen().len() > 2, "{:?}", scene.seen());
 }
