@@ -1,6 +1,6 @@
 //! Converts calls to commands and values to replies.
 
-use ::redis::{Cmd, ServerError, ServerErrorKind, Value};
+use ::redis::{Cmd, RedisError, ServerError, ServerErrorKind, Value};
 
 use crate::connection::{Arg, Call, ConnectionError, Reply};
 
@@ -67,12 +67,20 @@ fn list(items: impl IntoIterator<Item = Value>) -> Result<Reply, ConnectionError
     items.into_iter().map(reply).collect::<Result<_, _>>().map(Reply::Array)
 }
 
-/// The error as the server sent it, without arguments that some servers quote, because these can be attempt ids or a
-/// login.
+/// The error as the server sent it.
 pub(super) fn refused(error: &ServerError) -> ConnectionError {
-    let details = error.details().unwrap_or("");
-    let details = details.split(", with args beginning with").next().unwrap_or("");
-    ConnectionError::refused(format!("{} {details}", error.code()).trim_end())
+    refusal(error.code(), error.details())
+}
+
+/// An error of redis-rs, if the server sent it.
+pub(super) fn refused_by_server(error: &RedisError) -> Option<ConnectionError> {
+    error.code().map(|code| refusal(code, error.detail()))
+}
+
+/// Leaves out arguments that some servers quote, because these can be attempt ids or a login.
+pub(super) fn refusal(code: &str, details: Option<&str>) -> ConnectionError {
+    let details = details.unwrap_or("").split(", with args beginning with").next().unwrap_or("");
+    ConnectionError::refused(format!("{code} {details}").trim_end())
 }
 
 #[cfg(test)]

@@ -60,3 +60,13 @@ fn errors_keep_their_code_also_inside_arrays_and_lose_quoted_arguments() {
     assert!(is_noscript(&parse("-NOSCRIPT No matching script.\r\n")));
     assert!(!is_noscript(&parse("-ERR x\r\n")));
 }
+
+#[test]
+fn errors_of_redis_rs_are_those_of_the_server_and_lose_quoted_arguments() {
+    let quoted = "unknown command 'EVALSHA', with args beginning with: 'secret'".to_owned();
+    let error = ::redis::make_extension_error("OTHER".to_owned(), Some(quoted));
+    let refusal = refused_by_server(&error).unwrap();
+    assert_eq!(refusal, ConnectionError::refused("OTHER unknown command 'EVALSHA'"));
+    let io = RedisError::from(std::io::Error::other("lost"));
+    assert_eq!(refused_by_server(&io), None);
+}

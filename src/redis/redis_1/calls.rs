@@ -57,8 +57,8 @@ async fn send(shared: &Shared, call: &Call<'_>, has_entered: &AtomicBool) -> Ans
     has_entered.store(true, Ordering::Relaxed);
     let mut backoff = Backoff::new(SLOT_MOVES, call.keys.len() as u64);
     let sha = call.script.sha1();
-    // While nobody knows whether the server has the script, all calls send it whole. If one were sent whole only after
-    // a first try, a later call would be executed before it.
+    // Every call sends the script whole until one call has been answered. A call that tried the SHA1 first and was then
+    // sent again could be overtaken by a later call.
     let mut whole = !lock(&shared.loaded).contains(sha);
     loop {
         let answer = shared.application.send(&convert::command(call, whole)).await;
@@ -93,8 +93,8 @@ async fn pause(shared: &Shared, pause: Duration) {
 
 /// redis-rs does not say whether a call that failed was sent.
 pub(super) fn failed(shared: &Shared, error: &RedisError) -> ConnectionError {
-    if let Some(code) = error.code() {
-        return ConnectionError::refused(format!("{code} {}", error.detail().unwrap_or("")).trim_end());
+    if let Some(refusal) = convert::refused_by_server(error) {
+        return refusal;
     }
     if error.is_unrecoverable_error() || matches!(error.retry_method(), RetryMethod::Reconnect) {
         shared.lost();

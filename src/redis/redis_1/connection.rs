@@ -1,18 +1,16 @@
 //! The connection that a client uses.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 
 use async_trait::async_trait;
-use futures::future::maybe_done;
 use futures::stream::BoxStream;
 
 use super::shared::Shared;
 use super::{calls, subscriber};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::in_turn::in_turn;
 
 /// A connection whose calls go over the application's own connection. Made by the functions of
 /// [`redis_1`](crate::redis_1).
@@ -42,18 +40,7 @@ impl Connection for ApplicationConnection {
 
     /// The calls are queued one after the other, and redis-rs writes what is in its queue together.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        let mut all: Vec<_> = calls.iter().map(|call| Box::pin(maybe_done(calls::run(&self.shared, call)))).collect();
-        poll_fn(|context| {
-            let mut done = Poll::Ready(());
-            for call in &mut all {
-                if call.as_mut().poll(context).is_pending() {
-                    done = Poll::Pending;
-                }
-            }
-            done
-        })
-        .await;
-        all.iter_mut().map(|call| call.as_mut().take_output().unwrap_or(Err(ConnectionError::Closed))).collect()
+        in_turn(calls.iter().map(|call| calls::run(&self.shared, call))).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {

@@ -45,8 +45,11 @@ impl Gates {
 
     /// Waits for the turn of a call with these keys.
     pub(super) fn enter(&self, keys: &[&str]) -> Enter<'_> {
-        let slot = keys.first().map_or(0, |key| slot::of(key));
-        self.0[usize::from(slot) % self.0.len()].enter()
+        let gate = match (&self.0[..], keys) {
+            ([_, _, ..], [key, ..]) => usize::from(slot::of(key)) % self.0.len(),
+            _ => 0,
+        };
+        self.0[gate].enter()
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::convert;
 use super::shared::Shared;
-use crate::connection::Reply;
+use crate::connection::{ConnectionError, Reply};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Counts its executions, and fails in a way that no server does after the execution of a script. redis-rs sends such a
@@ -20,7 +20,7 @@ return {err = 'TRYAGAIN asked by bowline'}";
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Fails if the connection has sent a call again.
-#[expect(clippy::disallowed_methods, reason = "this is an adapter, and the key belongs to this call")]
+#[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]
 pub(super) async fn refuse(shared: &Shared, prefix: &str) -> Result<()> {
     let key = format!("{prefix}:resends:{{{}}}", Uuid::new_v4().simple());
     let looked = shared.within(shared.timeout, looked(shared, &key)).await;
@@ -70,11 +70,17 @@ async fn executed(shared: &Shared, key: &str) -> Result<i64> {
     match convert::reply(value) {
         Ok(Reply::Integer(executed)) => Ok(executed),
         Ok(_) => Ok(0),
-        Err(refusal) => Err(Error::because(refusal.kind(), "connect", refusal.to_string())),
+        Err(refusal) => Err(refused(&refusal)),
     }
 }
 
 fn failed(error: &RedisError) -> Error {
-    let kind = if error.code().is_some() { ErrorKind::Denied } else { ErrorKind::Unavailable };
-    Error::because(kind, "connect", error.to_string())
+    match convert::refused_by_server(error) {
+        Some(refusal) => refused(&refusal),
+        None => Error::because(ErrorKind::Unavailable, "connect", error.to_string()),
+    }
+}
+
+fn refused(refusal: &ConnectionError) -> Error {
+    Error::because(refusal.kind(), "connect", refusal.to_string())
 }

@@ -42,8 +42,8 @@ struct Dedicated {
     next: usize,
 }
 
-/// A socket that is subscribed to the channel and to a probe: a channel that nobody else knows, by which the server of
-/// the calls knows this socket.
+/// A socket that is subscribed to two channels: the one that was asked for, and a probe. The probe has a random name.
+/// If the server of the calls counts a subscriber of the probe, this socket leads to that server.
 struct Socket {
     sink: PubSubSink,
     messages: PubSubStream,
@@ -53,12 +53,7 @@ struct Socket {
 }
 
 fn failure(error: &RedisError) -> Failure {
-    match error.code() {
-        Some(code) => {
-            Failure::Refused(ConnectionError::refused(format!("{code} {}", error.detail().unwrap_or("")).trim_end()))
-        }
-        None => Failure::Io(error.to_string()),
-    }
+    convert::refused_by_server(error).map_or_else(|| Failure::Io(error.to_string()), Failure::Refused)
 }
 
 impl Source for Dedicated {
@@ -76,7 +71,7 @@ impl Source for Dedicated {
         [self.shared.upkeep, self.shared.timeout]
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is an adapter, and nothing is decided by it but who is who")]
+    #[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]
     async fn open(&mut self, channel: &str, _: &Notices, _: &Arc<DialProgress>) -> Result<Socket, Failure> {
         let client = self.shared.clients.get(self.next % self.shared.clients.len().max(1));
         let client = client.ok_or_else(|| Failure::Io("no client was given for subscriptions".to_owned()))?;

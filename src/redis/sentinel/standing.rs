@@ -79,11 +79,8 @@ impl Standing {
         let mut connection = standing.connection.clone();
         match standing.drive(pin!(connection.subscribe(query::SWITCHED))).await? {
             Ok(()) => Ok(standing),
-            Err(error) => Err(match error.code() {
-                Some(code) => {
-                    let line = format!("{code} {}", error.detail().unwrap_or(""));
-                    query::refused(ConnectionError::refused(line.trim_end()), target)
-                }
+            Err(error) => Err(match convert::refused_by_server(&error) {
+                Some(refusal) => query::refused(refusal, target),
                 None => Failure::Io(error.to_string()),
             }),
         }
