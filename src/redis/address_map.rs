@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::url::address::Address;
-
 type Translate = dyn Fn(&str, u16) -> (String, u16) + Send + Sync;
 
 /// A function from the announced host and port to those to connect to. The default changes nothing.
@@ -15,21 +13,12 @@ impl AddressMap {
         Self(Some(Arc::new(translate)))
     }
 
-    pub(super) fn translate(&self, host: String, port: u16) -> (String, u16) {
-        match &self.0 {
-            Some(translate) => translate(&host, port),
-            None => (host, port),
-        }
+    /// Where the server that announces this address is reached. `None`: there.
+    pub(super) fn translate(&self, host: &str, port: u16) -> Option<(String, u16)> {
+        self.0.as_ref().map(|translate| translate(host, port))
     }
 
-    pub(super) fn reached(&self, announced: Address) -> Address {
-        match announced {
-            Address::Tcp(host, port) => {
-                let (host, port) = self.translate(host, port);
-                Address::Tcp(host, port)
-            }
-            #[cfg(unix)]
-            Address::Unix(path) => Address::Unix(path),
-        }
+    pub(super) fn reached(&self, host: String, port: u16) -> (String, u16) {
+        self.translate(&host, port).unwrap_or((host, port))
     }
 }

@@ -249,8 +249,8 @@ impl Router {
 
     /// The address at which this client reaches a node that announces `announced`.
     pub(super) fn public(&self, announced: Host) -> Host {
-        let (name, port) = self.seeds.announced.translate(announced.name.to_string(), announced.port);
-        Host::new(&name, port)
+        let reached = self.seeds.announced.translate(&announced.name, announced.port);
+        reached.map_or(announced, |(name, port)| Host::new(&name, port))
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -49,7 +49,8 @@ pub(super) fn read_address(reply: &Reply, announced: &AddressMap) -> Option<Addr
     match &items[..] {
         [Reply::Bytes(host), Reply::Bytes(port)] => {
             let port = std::str::from_utf8(port).ok()?.parse().ok()?;
-            Some(announced.reached(Address::Tcp(String::from_utf8(host.clone()).ok()?, port)))
+            let (host, port) = announced.reached(String::from_utf8(host.clone()).ok()?, port);
+            Some(Address::Tcp(host, port))
         }
         _ => None,
     }
@@ -72,7 +73,7 @@ pub(super) fn read_others(reply: &Reply, announced: &AddressMap) -> Vec<Other> {
     let Reply::Array(items) = reply else { return Vec::new() };
     let read = |item| {
         let (id, host, port) = (field(item, "runid")?, field(item, "ip")?, field(item, "port")?.parse().ok()?);
-        let (host, port) = announced.translate(host, port);
+        let (host, port) = announced.reached(host, port);
         (!id.is_empty()).then_some(Other { id, host, port })
     };
     items.iter().filter_map(read).collect()
