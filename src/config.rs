@@ -196,9 +196,8 @@ impl ConfigBuilder {
         self
     }
 
-    /// Whether the metrics of waits and holds have a label with the name of the primitive. The
-    /// default is `false`: a program with many names would make a series of each. Without the feature `metrics`, the
-    /// setting has no effect.
+    /// Whether the metrics of waits and holds have a label with the name of the primitive. The default is `false`,
+    /// because each name becomes a series of its own. Without the feature `metrics`, the setting has no effect.
     pub fn names_in_metrics(mut self, yes: bool) -> Self {
         self.config.names_in_metrics = yes;
         self

@@ -45,6 +45,8 @@ mod error;
 mod handle;
 mod hold;
 mod holder;
+#[cfg(any(feature = "redis-1", feature = "testing"))]
+mod in_turn;
 mod jitter;
 mod latch;
 mod lock;

@@ -7,7 +7,10 @@ use crate::runtime::Executor;
 
 /// What is observed: an operation on a name.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(any(feature = "metrics", feature = "tracing")), expect(dead_code, reason = "nobody is told"))]
+#[cfg_attr(
+    not(any(feature = "metrics", feature = "tracing")),
+    expect(dead_code, reason = "both features that read it are off")
+)]
 pub(crate) struct Observed<'a> {
     pub(crate) executor: &'a Arc<dyn Executor>,
     pub(crate) operation: &'static str,

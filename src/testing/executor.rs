@@ -135,10 +135,16 @@ impl IntoFuture for CheckExecutor {
             let _ = on_a_thread(move || {
                 let _ = done.send(self.run());
             });
-            // The thread catches the panics of checks, so it always sends.
-            ended.await.unwrap_or_else(|_| Report::new("bowline::Executor")).into_result()
+            // The thread catches the panics of checks. It sends nothing only if the system gives the checks no threads.
+            ended.await.unwrap_or_else(|_| without_threads()).into_result()
         })
     }
+}
+
+fn without_threads() -> Report {
+    let mut report = Report::new("bowline::Executor");
+    report.add(Clause::Spawns, Err(failed("the checks could not start a thread, so no clause was checked")));
+    report
 }
 
 impl fmt::Debug for CheckExecutor {

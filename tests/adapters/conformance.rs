@@ -1,6 +1,6 @@
 //! The checks of `bowline::testing`: bowline's own adapters pass them, and wrong ones fail with the right clause.
 
-mod connections;
+pub(crate) mod connections;
 mod executors;
 pub(crate) mod kill;
 #[cfg(feature = "tokio")]

@@ -14,6 +14,7 @@ mod without_runtime;
 
 use std::time::Duration;
 
+use crate::conformance::connections::*;
 use crate::support::adapters::Runtime;
 use acknowledged::*;
 use bowline::{Client, ConnectionError};
@@ -80,7 +81,8 @@ macro_rules! suite {
             a_new_connection_of_the_commands_asks_the_subscription_for_life
             calls_need_no_runtime calls_polled_together_are_written_together answers_are_those_of_their_calls
             a_server_that_cannot_be_reached_costs_no_more_than_was_given a_login_that_is_refused_is_no_connection
-            a_server_that_falls_silent_costs_no_more_than_was_given);
+            a_server_that_falls_silent_costs_no_more_than_was_given
+            the_connection_of_this_runtime the_connection_to_a_cluster the_embedded_server a_server_that_is_not_there);
     };
 }
 

@@ -15,6 +15,7 @@ use crate::support::server::{
 
 pub(crate) type Connect = fn(ConnectOptions, Config) -> BoxFuture<'static, Result<Client>>;
 pub(crate) type Open = fn(ConnectOptions, Config) -> BoxFuture<'static, Result<RedisConnection>>;
+
 pub(crate) fn on_each_runtime(test: impl Fn(Connect, Open)) {
     #[cfg(feature = "tokio")]
     {

@@ -6,17 +6,16 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::deployed::on_each_runtime;
 use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
 use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
 use crate::support::server::{Server, free_port};
-use bowline::{Config, ConnectOptions, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
+use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice};
 use futures::StreamExt;
-use futures::future::BoxFuture;
 
 /// In the child: the port of the server that speaks TLS, of one whose certificate no authority has signed, and of one
 /// that asks for a certificate.
@@ -27,10 +26,9 @@ const STRICT: &str = "BOWLINE_TEST_TLS_PORT_STRICT";
 #[test]
 fn certificates_are_verified() {
     bounded(|| {
-        let dir = std::env::temp_dir().join(format!("bowline-tls-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        certificates(&dir);
-        let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let dir = tempfile::tempdir().unwrap();
+        certificates(dir.path());
+        let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         let start = |of: &str, asks: &str| {
             let port = free_port().to_string();
             let (certificate, key, ca) = (file(&format!("{of}.crt")), file(&format!("{of}.key")), file("ca.crt"));
@@ -59,7 +57,6 @@ fn certificates_are_verified() {
             assert!(status.success(), "{test}");
         }
         assert_eq!(admin(&server, &["PUBLISH", "test:channel", "x"]), redis::Value::Int(0));
-        std::fs::remove_dir_all(&dir).unwrap();
     });
 }
 
@@ -90,28 +87,6 @@ fn port(variable: &str) -> Option<u16> {
     Some(std::env::var(variable).ok()?.parse().unwrap())
 }
 
-pub(crate) fn on_each_runtime(test: impl Fn(Open)) {
-    #[cfg(feature = "tokio")]
-    {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let _inside = runtime.enter();
-        test(|url, config| {
-            Box::pin(async move {
-                let executor = Arc::new(bowline::tokio::Tokio::current().unwrap());
-                bowline::tokio::open(executor, url, &config).await
-            })
-        });
-    }
-    #[cfg(feature = "smol")]
-    test(|url, config| Box::pin(async move { bowline::smol::open(Arc::new(bowline::smol::Smol), url, &config).await }));
-    #[cfg(feature = "async-std")]
-    test(|url, config| {
-        Box::pin(async move { bowline::async_std::open(Arc::new(bowline::async_std::AsyncStd), url, &config).await })
-    });
-}
-
-pub(crate) type Open = fn(ConnectOptions, Config) -> BoxFuture<'static, Result<RedisConnection>>;
-
 pub(crate) fn config(timeout: Duration) -> Config {
     Config::builder().command_timeout(timeout).build().unwrap()
 }
@@ -121,7 +96,7 @@ fn child_believes() {
     if child_port().is_none() {
         return;
     }
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         let port = child_port().unwrap();
         for host in ["localhost", "127.0.0.1"] {
             futures::executor::block_on(async {
@@ -168,7 +143,7 @@ fn child_believes_sentinels() {
     };
     let [(of_tls, of_tls_port), (of_plain, of_plain_port)] = [watching(tls), watching(plain.port())];
     let (of_tls, of_plain) = (of_tls.port(), of_plain.port());
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         for (n, url) in [
             format!("rediss-sentinel://localhost:{of_tls_port}/?master={MASTER_NAME}"),
             format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}&tls=true"),
@@ -221,7 +196,7 @@ fn child_believes_a_cluster() {
         port
     });
     let ports: Vec<String> = ports.collect();
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         for (n, host) in ["localhost", "127.0.0.1"].into_iter().enumerate() {
             futures::executor::block_on(async {
                 let url = format!("rediss-cluster://{host}:{}/", ports[n]);
@@ -264,7 +239,7 @@ fn child_does_not_believe() {
     if child_port().is_none() {
         return;
     }
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         let port = child_port().unwrap();
         let opened = futures::executor::block_on(open(format!("rediss://localhost:{port}/").into(), config(BOUND / 2)));
         let error = opened.unwrap_err();
@@ -286,7 +261,7 @@ fn child_takes_one_port_for_the_other() {
     if child_port().is_none() {
         return;
     }
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         let (port, plain) = (child_port().unwrap(), Server::start());
         let as_plain = format!("redis://localhost:{port}/");
         let as_tls = plain.url().replace("redis://", "rediss://");
@@ -311,7 +286,7 @@ fn child_has_no_certificate_of_its_own() {
     if port(STRICT).is_none() {
         return;
     }
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         let url = format!("rediss://localhost:{}/", port(STRICT).unwrap());
         let error = futures::executor::block_on(open(url.into(), config(BOUND / 2))).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error:#}");
@@ -325,7 +300,7 @@ fn child_believes_no_more() {
     if child_port().is_none() {
         return;
     }
-    on_each_runtime(|open| {
+    on_each_runtime(|_, open| {
         let proxy = Proxy::start(child_port().unwrap());
         let url = proxy.url().replace("redis://", "rediss://");
         futures::executor::block_on(async {

@@ -1,33 +1,34 @@
 //! A private authority and a certificate of the client, given as options to servers that ask for one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use crate::deployed::{Open, on_each_runtime};
 use crate::support::adapters::{BOUND, Keys, acquire, bounded, release, word};
 use crate::support::cluster::Cluster;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
 use crate::support::server::{Server, free_port};
-use crate::tls::{Open, certificates, config, on_each_runtime};
+use crate::tls::{certificates, config};
 use bowline::{ConnectOptions, Connection, ErrorKind};
 use futures::executor::block_on;
+use tempfile::TempDir;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Certificates in a folder that is removed.
-struct Files(PathBuf);
+struct Files(TempDir);
 
 impl Files {
-    fn new(test: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("bowline-tls-options-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        certificates(&dir);
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        certificates(dir.path());
         Self(dir)
     }
 
     fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
+        self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
@@ -60,12 +61,6 @@ impl Files {
     }
 }
 
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn words(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
@@ -90,12 +85,12 @@ fn fails(open: Open, options: ConnectOptions, kind: ErrorKind, says: &str) {
 #[test]
 fn a_server_that_asks_for_a_certificate() {
     bounded(|| {
-        let files = Files::new("server");
+        let files = Files::new();
         let port = free_port().to_string();
         let _server = Server::start_with(&words(&files.server(&port)));
         let url = format!("rediss://localhost:{port}/");
         let trusting = || ConnectOptions::new(&url).ca_certificate(files.read("ca.crt"));
-        on_each_runtime(|open| {
+        on_each_runtime(|_, open| {
             holds(open, files.client(&url), "a");
             // One authority of several.
             holds(open, files.client(&url).ca_certificate(files.read("other.crt")), "b");
@@ -118,7 +113,7 @@ fn a_server_that_asks_for_a_certificate() {
 #[test]
 fn a_configuration_of_rustls() {
     bounded(|| {
-        let files = Files::new("config");
+        let files = Files::new();
         let port = free_port().to_string();
         let _server = Server::start_with(&words(&files.server(&port)));
         let url = format!("rediss://localhost:{port}/");
@@ -131,7 +126,7 @@ fn a_configuration_of_rustls() {
             let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
             ConnectOptions::new(&url).tls_config(Arc::new(builder.with_client_auth_cert(chain, key).unwrap()))
         };
-        on_each_runtime(|open| {
+        on_each_runtime(|_, open| {
             holds(open, client("ca.crt"), "a");
             fails(open, client("other.crt"), ErrorKind::Certificate, "the server's certificate is not accepted");
         });
@@ -143,7 +138,7 @@ fn a_configuration_of_rustls() {
 #[test]
 fn masters_that_ask_for_a_certificate() {
     bounded(|| {
-        let files = Files::new("masters");
+        let files = Files::new();
         let ports = [(); 3].map(|()| free_port().to_string());
         let _servers = ports.each_ref().map(|port| Server::start_with(&words(&files.server(port))));
         tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -163,12 +158,12 @@ fn masters_that_ask_for_a_certificate() {
 #[test]
 fn sentinels_that_ask_for_a_certificate() {
     bounded(|| {
-        let files = Files::new("sentinels");
+        let files = Files::new();
         let [port, sentinel] = [(); 2].map(|()| free_port().to_string());
         let _server = Server::start_with(&words(&files.server(&port)));
         let watched = Watched::alone(port.parse().unwrap()).by_a_sentinel_with(&words(&files.server(&sentinel)));
         let url = format!("rediss-sentinel://localhost:{sentinel}/?master={MASTER_NAME}");
-        on_each_runtime(|open| {
+        on_each_runtime(|_, open| {
             holds(open, files.client(&url), "a");
             let trusting = ConnectOptions::new(&url).ca_certificate(files.read("ca.crt"));
             fails(open, trusting, ErrorKind::Certificate, "asks for a certificate of the client");
@@ -180,7 +175,7 @@ fn sentinels_that_ask_for_a_certificate() {
 #[test]
 fn a_cluster_that_asks_for_a_certificate() {
     bounded(|| {
-        let files = Files::new("cluster");
+        let files = Files::new();
         let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
         let ports = cluster.nodes().iter().map(|node| {
             let port = free_port().to_string();
@@ -196,7 +191,7 @@ fn a_cluster_that_asks_for_a_certificate() {
         });
         let ports: Vec<String> = ports.collect();
         let url = format!("rediss-cluster://localhost:{}/", ports[0]);
-        on_each_runtime(|open| {
+        on_each_runtime(|_, open| {
             // Until each node knows what the other one announces.
             while block_on(async {
                 let connection = open(files.client(&url), config(BOUND / 2)).await.unwrap();

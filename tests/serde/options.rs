@@ -1,31 +1,17 @@
 //! What is no `ConnectOptions`, and the errors that say so: they name the field, and show no secret.
 
 use std::fs;
-use std::path::PathBuf;
 
 use bowline::ConnectOptions;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 /// A file that is removed.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bowline-options-{name}-{}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+fn file(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, text).unwrap();
+    file
 }
 
 /// The error of options, which shows no secret in any format.
@@ -73,7 +59,7 @@ fn wrong_options_are_errors_that_name_the_field_and_no_secret() {
 #[test]
 fn certificates_are_text_or_in_files() {
     let url = "rediss://h";
-    let file = File::new("certificate", "-----BEGIN CERTIFICATE-----\ns3cret\n");
+    let file = file("-----BEGIN CERTIFICATE-----\ns3cret\n");
     for (options, says) in [
         (json!({ "url": url, "ca_certificate": "s3cret" }), "a trusted certificate is not PEM: there is none"),
         (json!({ "url": url, "ca_certificate_file": file.path() }), "a trusted certificate is not PEM: an END line"),

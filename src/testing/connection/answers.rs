@@ -1,7 +1,8 @@
 //! Answers.
 
-use super::lab::{Lab, in_turn};
+use super::lab::Lab;
 use crate::connection::{Arg, Call, ConnectionError, Reply};
+use crate::in_turn::in_turn;
 use crate::testing::report::{Checked, ensure, failed, not_checked};
 
 pub(super) async fn connects(lab: &Lab<'_>) -> Checked {

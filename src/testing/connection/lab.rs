@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, maybe_done};
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
@@ -166,22 +166,6 @@ impl<'a> Lab<'a> {
     pub(super) fn pause(&self) -> BoxFuture<'static, ()> {
         self.executor.sleep(PAUSE)
     }
-}
-
-/// Polls the futures in their order, and returns their outputs in that order.
-pub(super) async fn in_turn<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| Box::pin(maybe_done(future))).collect();
-    poll_fn(|context| {
-        let mut all = Poll::Ready(());
-        for future in &mut futures {
-            if future.as_mut().poll(context).is_pending() {
-                all = Poll::Pending;
-            }
-        }
-        all
-    })
-    .await;
-    futures.iter_mut().filter_map(|future| future.as_mut().take_output()).collect()
 }
 
 /// Polls once, with the waker of this task.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
-use super::lab::{Answer, Lab, in_turn, polled};
+use super::lab::{Answer, Lab, polled};
 use crate::connection::{Arg, Call, Connection, ConnectionError};
+use crate::in_turn::in_turn;
 use crate::testing::report::{Checked, Failing, ensure, failed, not_checked};
 
 /// A call, and how often the server has executed it.

@@ -99,7 +99,7 @@ pub(super) async fn own_channel(lab: &Lab<'_>) -> Checked {
     Ok(())
 }
 
-/// Publishes until nobody is subscribed.
+/// Publishes until the server counts no subscriber.
 pub(super) async fn nobody_is_left(lab: &Lab<'_>, connection: &dyn Connection, channel: &str, since: &str) -> Checked {
     loop {
         let told = lab.publish(connection, channel, "x").await?;

@@ -2,8 +2,9 @@
 
 use futures::FutureExt;
 
-use super::lab::{Lab, in_turn, polled};
+use super::lab::{Lab, polled};
 use crate::connection::{Arg, Call, ConnectionError, Reply};
+use crate::in_turn::in_turn;
 use crate::testing::report::{Checked, ensure};
 
 /// The connection is up when a call was answered: one to a cluster connects to a node at the first call for it. It has

@@ -1,10 +1,9 @@
 //! The connections of this crate, on each runtime.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::testing::{Clause, Relay, check_connection};
-use bowline::{Config, ConnectionError, Executor};
+use bowline::{Config, ConnectionError};
 
 use super::kill::Kill;
 use super::not_checked;
@@ -68,79 +67,4 @@ pub(crate) async fn a_server_that_is_not_there(rt: Runtime) {
     let report = check_connection(rt.executor.clone(), connect).await.unwrap_err();
     assert_eq!(report.failed().map(|(clause, _)| clause).collect::<Vec<_>>(), [Clause::Connects]);
     assert_eq!((report.kept().count(), not_checked(&report).len()), (0, CLAUSES - 1));
-}
-
-macro_rules! suite {
-    ($on:path) => {
-        suite! { $on: the_connection_of_this_runtime the_connection_to_a_cluster the_embedded_server
-            a_server_that_is_not_there }
-    };
-    ($on:path: $($test:ident)+) => {
-        $(#[test]
-        fn $test() {
-            crate::support::adapters::bounded(|| $on(|rt| Box::pin(super::$test(rt))));
-        })+
-    };
-}
-
-type Test = fn(Runtime) -> futures::future::BoxFuture<'static, ()>;
-
-#[cfg(feature = "smol")]
-mod smol {
-    use super::*;
-
-    fn run(test: Test) {
-        let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
-            Box::pin(async move { bowline::smol::open(executor, &url, &config).await })
-        };
-        ::smol::block_on(test(Runtime { executor: Arc::new(bowline::smol::Smol), open }));
-    }
-
-    suite!(run);
-}
-
-#[cfg(feature = "async-std")]
-mod async_std {
-    use super::*;
-
-    fn run(test: Test) {
-        let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
-            Box::pin(async move { bowline::async_std::open(executor, &url, &config).await })
-        };
-        ::async_std::task::block_on(test(Runtime { executor: Arc::new(bowline::async_std::AsyncStd), open }));
-    }
-
-    suite!(run);
-}
-
-#[cfg(feature = "tokio")]
-pub(super) fn on_tokio(mut builder: tokio::runtime::Builder, test: Test) {
-    let runtime = builder.enable_all().build().unwrap();
-    let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
-    let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
-        Box::pin(async move { bowline::tokio::open(executor, &url, &config).await })
-    };
-    runtime.block_on(test(Runtime { executor, open }));
-}
-
-#[cfg(feature = "tokio")]
-mod tokio_multi_thread {
-    use super::*;
-
-    fn run(test: Test) {
-        on_tokio(tokio::runtime::Builder::new_multi_thread(), test);
-    }
-
-    suite!(run);
-}
-
-#[cfg(feature = "tokio")]
-mod tokio_current_thread {
-    use super::*;
-
-    fn run(test: Test) {
-        on_tokio(tokio::runtime::Builder::new_current_thread(), test);
-    }
-
-    suite!(run);
 }

@@ -1,26 +1,12 @@
-use std::path::PathBuf;
+use tempfile::NamedTempFile;
 
 use super::*;
 
 /// A file that is removed.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bowline-options-{name}-{}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+fn file(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, text).unwrap();
+    file
 }
 
 /// The user, the password and the name in the options, and the servers.
@@ -63,8 +49,8 @@ fn a_url_is_enough() {
 #[test]
 fn a_password_in_a_file_ends_with_its_line() {
     for (content, password) in [("s3cret\n", "s3cret"), (" s3 cret \r\n", " s3 cret "), ("s3cret", "s3cret")] {
-        let file = File::new("password", content);
-        let options = from_toml(&format!("url = 'redis://h'\npassword_file = '{}'", file.path()));
+        let file = file(content);
+        let options = from_toml(&format!("url = 'redis://h'\npassword_file = '{}'", file.path().display()));
         assert_eq!(shown(&options)[1], password, "{content:?}");
     }
     // One that is given as text is taken as it is.
