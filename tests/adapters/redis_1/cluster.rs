@@ -6,6 +6,7 @@ use redis::cluster::ClusterClientBuilder;
 use super::clients::hand_over;
 use super::*;
 use crate::conformance::kill::Kill;
+use crate::support::adapters::admin;
 use crate::support::cluster::Cluster;
 
 async fn connect(
@@ -53,6 +54,26 @@ fn a_connection_that_sends_calls_again_is_refused() {
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert!(error.to_string().contains("retries(0)"), "{error}");
         }
+    });
+}
+
+#[test]
+fn a_cluster_that_gives_no_answer_or_refuses() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(1, 0);
+        admin(cluster.node(0), &["ACL", "SETUSER", "poor", "on", ">p", "~*", "&*", "+@all", "-eval"]);
+        let poor = vec![cluster.node(0).url().replace("://", "://poor:p@")];
+        let error = connect(executor.clone(), poor, Some(0)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+
+        let builder = ClusterClientBuilder::new(urls(&cluster)).retries(0);
+        let connection = builder.build().unwrap().get_async_connection().await.unwrap();
+        let short = Config::builder().command_timeout(Duration::from_millis(200)).build().unwrap();
+        cluster.node(0).pause();
+        let error = redis_1::from_cluster(executor, connection, Vec::new(), &short).await.unwrap_err();
+        cluster.node(0).resume();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("no answer of the cluster"), "{error}");
     });
 }
 
