@@ -56,6 +56,8 @@ mod mutex;
 mod observe;
 mod on_drop;
 mod opening;
+#[cfg(any(feature = "testing", feature = "threads"))]
+mod park;
 mod preflight;
 mod protocol;
 mod red_lock;
@@ -72,6 +74,8 @@ mod wakers;
 pub use runtime::async_std;
 #[cfg(feature = "smol")]
 pub use runtime::smol;
+#[cfg(feature = "threads")]
+pub use runtime::threads;
 #[cfg(feature = "tokio")]
 pub use runtime::tokio;
 

@@ -1,7 +1,7 @@
 //! What a client tells about itself: the spans and events of the feature `tracing`, and the metrics of the feature
 //! `metrics`. Without them, these functions do nothing.
 //!
-//! Spans and events contain names of primitives. They contain no attempt ids, addresses or credentials.
+//! Spans and events contain names of primitives and addresses of servers. They contain no attempt ids or credentials.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -46,14 +46,57 @@ fn in_span<F: Future>(
     acquisition: F,
 ) -> impl Future<Output = F::Output> {
     use tracing::Instrument;
+    use tracing::field::Empty;
 
-    let span = tracing::debug_span!("acquire", operation, name = &*keys.name, fair, waited_us = tracing::field::Empty);
+    // Names with a dot are those of OpenTelemetry's conventions for databases.
+    let span = tracing::debug_span!(
+        "acquire",
+        operation,
+        name = &*keys.name,
+        fair,
+        db.system.name = "redis",
+        server.address = Empty,
+        server.port = Empty,
+        waiters_before = Empty,
+        waited_us = Empty,
+    );
     let (executor, since, recorded) = (Arc::clone(executor), executor.now(), span.clone());
     acquisition.instrument(span).map(move |output| {
         let waited = executor.now().saturating_duration_since(since);
         recorded.record("waited_us", u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         output
     })
+}
+
+/// Tells the span of an acquisition that its request was queued, and behind how many others.
+pub(crate) fn queued(waiters_before: u64) {
+    #[cfg(feature = "tracing")]
+    in_acquisition(|span| span.record("waiters_before", waiters_before));
+    #[cfg(not(feature = "tracing"))]
+    let _ = waiters_before;
+}
+
+/// Tells the span of an acquisition that it asks this server. `address` is a host, or the path of a unix socket, which
+/// has no port.
+#[cfg(feature = "_redis")]
+pub(crate) fn asks(address: &dyn Display, port: Option<u16>) {
+    #[cfg(feature = "tracing")]
+    in_acquisition(|span| {
+        span.record("server.address", tracing::field::display(address));
+        port.map_or(span, |port| span.record("server.port", port))
+    });
+    #[cfg(not(feature = "tracing"))]
+    let _ = (address, port);
+}
+
+/// Calls `record` with the current span, if that is one of [`acquiring`]. A span of the application may have fields of
+/// the same names.
+#[cfg(feature = "tracing")]
+fn in_acquisition(record: impl FnOnce(&tracing::Span) -> &tracing::Span) {
+    let span = tracing::Span::current();
+    if span.metadata().is_some_and(|metadata| metadata.target() == module_path!()) {
+        record(&span);
+    }
 }
 
 /// Reports a problem of the server's setup that was found when connecting.

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 
 use crate::error::Result;
-#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std", feature = "threads"))]
 use crate::error::{Error, ErrorKind};
 
 #[cfg(any(feature = "smol", feature = "async-std"))]
 mod async_io;
 #[cfg(feature = "async-std")]
 pub mod async_std;
-#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std", feature = "threads"))]
 mod clock;
 #[cfg(feature = "smol")]
 pub mod smol;
@@ -25,6 +25,8 @@ pub mod smol;
 pub(crate) mod still;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "threads")]
+pub mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
@@ -82,7 +84,7 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 }
 
 /// The error of `block_on` on a thread that drives async tasks. `instead` says what to do.
-#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std", feature = "threads"))]
 fn must_not_block(instead: &str) -> Error {
     let reason = format!("this thread drives async tasks and must not block; use {instead} or the async API");
     Error::because(ErrorKind::InvalidInput, "block_on", reason)

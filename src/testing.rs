@@ -61,7 +61,6 @@ mod clause;
 mod connection;
 mod disturb;
 mod executor;
-mod park;
 mod relay;
 mod report;
 mod scripts;

@@ -1,6 +1,12 @@
 //! What the feature `metrics` tells. One test, because a process has one recorder.
 #![cfg(all(feature = "tokio", feature = "metrics"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have tasks of their own"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::IntoFuture;
@@ -9,6 +15,7 @@ use std::time::Duration;
 
 use bowline::{Client, Config, Executor};
 use bowline_testkit::server::Server;
+use futures::future::join_all;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 /// All that was told, by the name and the labels of each series.
@@ -142,6 +149,22 @@ async fn metrics() {
     lost.lost().await;
     told.eventually("it is told", |told| told.count("bowline_losses_total reason=revoked") == 1).await;
     drop(lost);
+
+    // More heartbeats at a time than a client sends.
+    let locks: Vec<_> = (0..300).map(|n| client.lock(&format!("storm:{n}"))).collect();
+    let holds = join_all(locks.iter().map(|lock| lock.lock().into_future())).await;
+    let waiters: Vec<_> =
+        (0..300).map(|n| tokio::spawn(named.lock(&format!("storm:{n}")).lock().into_future())).collect();
+    told.eventually("all wait", |_| named.stats().waiting == 300).await;
+    assert_eq!(told.count("bowline_storms_capped_total"), 0);
+    redis::cmd("CLIENT").arg(&["KILL", "TYPE", "pubsub"]).exec(&mut server.client()).unwrap();
+    told.eventually("capped", |told| told.count("bowline_storms_capped_total") >= 1).await;
+    drop(holds);
+    join_all(waiters).await.into_iter().for_each(|granted| drop(granted.unwrap().unwrap()));
+
+    // Answers are as old as their way took.
+    let lags = told.times("bowline_server_time_lag_seconds");
+    assert!(lags.iter().all(|lag| (0.0..60.0).contains(lag)) && lags.contains(&0.0), "{lags:?}");
 
     // A server that is away, and comes back without its data.
     let _gone = client.lock("f").lock().await.unwrap();

@@ -20,9 +20,10 @@ use bowline::{Client, Config};
 use support::fake::{Fake, Wrong};
 use support::proxy::Proxy;
 use support::server::Server;
-use tracing::field::{Field, Visit};
+use tracing::field::{Empty, Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Instrument, Metadata, Subscriber};
+use tracing_core::span::Current;
 
 type Fields = BTreeMap<String, String>;
 
@@ -32,6 +33,11 @@ struct Heard {
     spans: Arc<Mutex<BTreeMap<u64, Fields>>>,
     events: Arc<Mutex<Vec<Fields>>>,
     last: Arc<AtomicU64>,
+    /// The spans that are entered. The tests have one thread.
+    entered: Arc<Mutex<Vec<(Id, &'static Metadata<'static>)>>>,
+    known: Arc<Mutex<BTreeMap<u64, &'static Metadata<'static>>>>,
+    /// Only what is of this target, and of what it contains.
+    target: &'static str,
 }
 
 struct Collect<'a>(&'a mut Fields);
@@ -44,7 +50,7 @@ impl Visit for Collect<'_> {
 
 impl Subscriber for Heard {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("bowline")
+        metadata.target().starts_with(self.target)
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -52,6 +58,7 @@ impl Subscriber for Heard {
         let mut fields = Fields::from([("span".to_owned(), span.metadata().name().to_owned())]);
         span.record(&mut Collect(&mut fields));
         self.spans.lock().unwrap().insert(id, fields);
+        self.known.lock().unwrap().insert(id, span.metadata());
         Id::from_u64(id)
     }
 
@@ -67,12 +74,28 @@ impl Subscriber for Heard {
         self.events.lock().unwrap().push(fields);
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, span: &Id) {
+        let metadata = self.known.lock().unwrap()[&span.into_u64()];
+        self.entered.lock().unwrap().push((span.clone(), metadata));
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {
+        self.entered.lock().unwrap().pop();
+    }
+
+    fn current_span(&self) -> Current {
+        let entered = self.entered.lock().unwrap();
+        entered.last().map_or_else(Current::none, |(id, metadata)| Current::new(id.clone(), metadata))
+    }
 }
 
 impl Heard {
+    /// Behind how many others each acquisition was queued.
+    fn waits(&self) -> Vec<String> {
+        let spans = self.spans.lock().unwrap();
+        spans.values().filter_map(|span| span.get("waiters_before").cloned()).collect()
+    }
+
     fn events(&self, message: &str) -> Vec<Fields> {
         let events = self.events.lock().unwrap();
         events.iter().filter(|event| event["message"].contains(message)).cloned().collect()
@@ -100,7 +123,11 @@ async fn client(server: &Server) -> Client {
 
 /// On one thread, so that the subscriber of the thread hears everything.
 fn hearing<F: Future>(test: impl FnOnce(Heard) -> F) {
-    let heard = Heard::default();
+    hearing_of("bowline", test);
+}
+
+fn hearing_of<F: Future>(target: &'static str, test: impl FnOnce(Heard) -> F) {
+    let heard = Heard { target, ..Heard::default() };
     let _guard = tracing::subscriber::set_default(heard.clone());
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(heard));
 }
@@ -127,6 +154,53 @@ fn acquisitions_are_spans_and_losses_events() {
         let told = format!("{spans:?} {:?}", heard.events.lock().unwrap());
         assert!(!told.contains(&client.id().to_string()) && !told.contains("secret"), "{told}");
         drop(guard);
+        client.close().await;
+        server.finish();
+    });
+}
+
+#[test]
+fn the_span_of_a_wait_says_behind_how_many_and_where() {
+    hearing(|heard| async move {
+        let server = Server::start();
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            clients.push(client(&server).await);
+        }
+        let guard = clients[0].lock("orders").lock().await.unwrap();
+        let mut waiters = Vec::new();
+        for (before, client) in clients[1..].iter().enumerate() {
+            waiters.push(tokio::spawn(client.lock("orders").lock().into_future()));
+            eventually("it is queued", || heard.waits().len() > before).await;
+        }
+        guard.release().await.unwrap();
+        for waiter in waiters {
+            waiter.await.unwrap().unwrap().release().await.unwrap();
+        }
+        assert_eq!(heard.waits(), ["0", "1"]);
+        let port = server.port().to_string();
+        for span in heard.spans.lock().unwrap().values() {
+            let server = ["db.system.name", "server.address", "server.port"].map(|field| &*span[field]);
+            assert_eq!(server, ["\"redis\"", "127.0.0.1", &port]);
+        }
+        for client in clients {
+            client.close().await;
+        }
+        server.finish();
+    });
+}
+
+/// The application may log its own spans only.
+#[test]
+fn spans_of_the_application_are_left_alone() {
+    hearing_of("tracing", |heard| async move {
+        let server = Server::start();
+        let client = client(&server).await;
+        let own = tracing::info_span!("own", server.address = Empty, server.port = Empty, waiters_before = Empty);
+        let work = async { client.lock("orders").lock().await.unwrap().release().await.unwrap() };
+        work.instrument(own).await;
+        let spans: Vec<Fields> = heard.spans.lock().unwrap().values().cloned().collect();
+        assert_eq!(spans, [Fields::from([("span".to_owned(), "own".to_owned())])]);
         client.close().await;
         server.finish();
     });

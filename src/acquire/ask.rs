@@ -13,6 +13,7 @@ use crate::engine::lease::{Hold, answer_within};
 use crate::engine::replica_waits::WaitsOn;
 use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
+use crate::observe;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::reply::{Acquired, Requeued};
@@ -152,7 +153,8 @@ async fn acquire(
             }
             Ok(Some(AcquireAnswer::Granted { token, counted_from, replicas }))
         }
-        Acquired::Queued { holder_left, call_again, .. } => {
+        Acquired::Queued { holder_left, length, call_again, .. } => {
+            observe::queued(length.saturating_sub(1));
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }

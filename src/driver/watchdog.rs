@@ -19,6 +19,7 @@ use crate::engine::cleanup::Cleanup;
 use crate::engine::work::{Heartbeat, Work};
 use crate::error::ErrorKind;
 use crate::jitter::Jitter;
+use crate::observe::meter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
 use crate::protocol::reply::AskedAhead;
 use crate::runtime::{Executor, yield_once};
@@ -60,6 +61,7 @@ impl Watchdog {
         let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         let mut turns = 0;
+        let mut was_capped = false;
         loop {
             // A runtime that is shut down drops a task only while the task is pending. Its sleeps end early, so this
             // task might never be pending: clean-ups that fail at once and their pauses would always be ready by turns.
@@ -73,6 +75,10 @@ impl Watchdog {
             if work.ended {
                 return;
             }
+            if work.is_capped && !was_capped {
+                meter::storm_capped();
+            }
+            was_capped = work.is_capped;
             let next = work.next;
             self.start(work, &unconfirmed, &mut calls);
 

@@ -56,6 +56,11 @@ impl Cleanups {
         started
     }
 
+    /// Whether clean-ups may not begin before others have ended.
+    pub(super) fn is_capped(&self) -> bool {
+        !self.waiting.is_empty() && self.under_way.len() >= MOST_CALLS
+    }
+
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };

@@ -146,6 +146,12 @@ impl Heartbeats {
         first.map(|(((at, _), _), _)| *at)
     }
 
+    /// Whether heartbeats are due that may not begin before others have ended.
+    pub(crate) fn is_capped(&self, now: Instant) -> bool {
+        let first = self.events.first_key_value();
+        self.under_way >= MOST_CALLS && first.is_some_and(|(((at, _), _), _)| *at <= now)
+    }
+
     /// Whether [`next`](Self::next) may be sooner than at the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)

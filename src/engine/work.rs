@@ -22,6 +22,8 @@ pub(crate) struct Work {
     pub(crate) confirm: Vec<Arc<Hold>>,
     /// Requests for the next hand-off budget of a cohort.
     pub(crate) ahead: Vec<Ask>,
+    /// Whether heartbeats or clean-ups are due that may not begin before others have ended.
+    pub(crate) is_capped: bool,
     /// When to ask for work again.
     pub(crate) next: Option<Instant>,
     /// Whether the watchdog has nothing left to do and can end.
@@ -47,13 +49,15 @@ impl State {
         let renew = self.holds.renewable(due.renew, now);
         let heartbeat = std::iter::from_fn(|| self.next_heartbeat(now)).collect();
         let cleanups = self.cleanups.start();
+        let is_capped = self.attempts.heartbeats.is_capped(now) || self.cleanups.is_capped();
         let confirm = self.confirmations.start();
         let ahead = self.aheads.start();
         // A timer stays set even if its reason is gone by now. Otherwise the watchdog would be woken for each of many
         // holds that come and go one after the other.
         let next = self.next().or(self.armed.filter(|armed| *armed > now));
         self.armed = next;
-        Work { renew, heartbeat, cleanups, confirm, ahead, next, ended: self.is_ending && self.cleanups.is_idle() }
+        let ended = self.is_ending && self.cleanups.is_idle();
+        Work { renew, heartbeat, cleanups, confirm, ahead, is_capped, next, ended }
     }
 
     fn next_heartbeat(&mut self, now: Instant) -> Option<Heartbeat> {

@@ -3,6 +3,8 @@
 //! docs/metrics.md describes each metric. A test compares the two. A recorder is the application's code, so nothing
 //! here is called while tables are locked.
 
+use std::time::Duration;
+
 use super::observed::Observed;
 use crate::error::{ErrorKind, Result};
 
@@ -38,6 +40,18 @@ pub(crate) fn handed_off() {
 #[cfg(feature = "_redis")]
 pub(super) fn reconnected(carries: &'static str) {
     count!("bowline_reconnects_total", 1, "carries" => carries);
+}
+
+pub(crate) fn storm_capped() {
+    count!("bowline_storms_capped_total", 1);
+}
+
+/// `lag`: by how much the server's time in an answer is behind the estimate.
+pub(crate) fn server_time(lag: Duration) {
+    #[cfg(feature = "metrics")]
+    ::metrics::histogram!("bowline_server_time_lag_seconds").record(lag.as_secs_f64());
+    #[cfg(not(feature = "metrics"))]
+    let _ = lag;
 }
 
 pub(super) fn subscription_refused() {

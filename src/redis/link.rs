@@ -15,6 +15,7 @@ use super::dial::Dial;
 use super::dial::gate::Gate;
 use super::dial::locate::Locate;
 use super::failure::Failure;
+use super::url::target::Target;
 use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::observe;
@@ -140,8 +141,8 @@ impl Link {
     }
 
     /// Makes this the connection that calls are handed to.
-    pub(super) fn take_up(&self, connection: MultiplexedConnection, generation: u64) {
-        self.state.change(|_| Some(LinkState::Up(Up { generation, connection, loaded: Arc::default() })));
+    pub(super) fn take_up(&self, server: Arc<Target>, connection: MultiplexedConnection, generation: u64) {
+        self.state.change(|_| Some(LinkState::Up(Up { generation, server, connection, loaded: Arc::default() })));
     }
 
     /// Records that an attempt at a new connection has failed.

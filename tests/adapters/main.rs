@@ -17,6 +17,8 @@ mod deployed;
 mod executor;
 #[cfg(feature = "redis-1")]
 mod redis_1;
+#[cfg(all(feature = "threads", feature = "smol"))]
+mod threads;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]

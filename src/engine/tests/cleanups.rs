@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use super::*;
 use crate::protocol::message::Message;
+use crate::tuning::MOST_CALLS;
 
 #[test]
 fn a_clean_up_wakes_the_watchdog() {
@@ -27,6 +28,20 @@ fn the_last_clean_up_wakes_a_client_that_closes() {
         setup.engine.cleanup_done(*n, false);
     }
     assert!(cleaned.now_or_never().is_some());
+}
+
+#[test]
+fn more_clean_ups_than_may_be_under_way_are_capped() {
+    let setup = setup();
+    for _ in 0..=MOST_CALLS {
+        setup.engine.abandon(setup.open(&keys("a")), setup.now);
+    }
+    let work = setup.engine.work(setup.now);
+    assert_eq!((work.cleanups.len(), work.is_capped), (MOST_CALLS, true));
+    assert!(setup.engine.work(setup.now).is_capped, "none has ended");
+    setup.engine.cleanup_done(work.cleanups[0].0, false);
+    let work = setup.engine.work(setup.now);
+    assert_eq!((work.cleanups.len(), work.is_capped), (1, false));
 }
 
 #[test]

@@ -72,7 +72,7 @@ async fn keep_up(link: &Link, signals: &Signals) {
     let mut limit = link.upkeep;
     let mut generation = 0;
     loop {
-        let Fresh { connection, driver, .. } = loop {
+        let Fresh { target, connection, driver } = loop {
             match open(link, &mut limit).await {
                 Ok(fresh) => break fresh,
                 Err(failure) => link.failed(failure),
@@ -81,7 +81,7 @@ async fn keep_up(link: &Link, signals: &Signals) {
             link.executor.sleep(backoff.pause()).await;
         };
         generation += 1;
-        link.take_up(connection, generation);
+        link.take_up(target, connection, generation);
         if generation > 1 {
             link.reconnected("commands");
             signals.gap();

@@ -115,6 +115,7 @@ async fn one(
         let work = pin!(async {
             let (mut up, since) = up.await?;
             handed.set(up.generation, since);
+            up.server.address.observe();
             let value = sending::send(&mut up, call).await?;
             check_still_primary(link, up.generation, convert::reply(value))
         });
@@ -144,6 +145,7 @@ async fn several(
         let work = pin!(async {
             let (up, since) = up.await?;
             handed.set(up.generation, since);
+            up.server.address.observe();
             sending::send_all(&up, calls, around, &mut values).await
         });
         link.in_time(limit, now, work).await

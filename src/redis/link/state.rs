@@ -13,6 +13,7 @@ use ::redis::aio::MultiplexedConnection;
 use event_listener::Event;
 
 use super::super::failure::Failure;
+use super::super::url::target::Target;
 use super::loaded::Loaded;
 use crate::mutex::lock;
 
@@ -28,6 +29,8 @@ pub(super) enum LinkState {
 pub(in super::super) struct Up {
     /// Distinguishes successive connections, counted from 1.
     pub(in super::super) generation: u64,
+    /// The server that it leads to.
+    pub(in super::super) server: Arc<Target>,
     pub(in super::super) connection: MultiplexedConnection,
     pub(in super::super) loaded: Arc<Loaded>,
 }

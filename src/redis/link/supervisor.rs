@@ -29,7 +29,7 @@ pub(in crate::redis) async fn supervise_sibling(link: Arc<Link>) {
     until_closed(&link, async {
         let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.upkeep);
         let fresh = reopen(&link, &mut backoff, &mut limit).await;
-        link.take_up(fresh.connection, 1);
+        link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
         keep(&link, fresh.target, fresh.driver, backoff, limit).await;
     })
     .await;
@@ -47,7 +47,7 @@ async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failur
     let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.timeout);
     match open_first(link, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
-            link.take_up(fresh.connection, 1);
+            link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
             if first.send(Ok(warnings)).is_ok() {
                 keep(link, fresh.target, fresh.driver, backoff, limit).await;
             }
@@ -78,7 +78,7 @@ async fn keep(link: &Link, mut target: Arc<Target>, mut driver: Driver, mut back
         link.pause(backoff.pause()).await;
         let fresh = reopen(link, &mut backoff, &mut limit).await;
         link.reconnected("commands");
-        link.take_up(fresh.connection, generation);
+        link.take_up(Arc::clone(&fresh.target), fresh.connection, generation);
         (target, driver) = (fresh.target, fresh.driver);
     }
 }

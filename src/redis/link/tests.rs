@@ -68,7 +68,7 @@ fn a_link_that_is_closed_stays_closed() {
     link.close();
     link.failed(lost("refused"));
     assert!(link.is_closed());
-    link.take_up(up.connection, 2);
+    link.take_up(up.server, up.connection, 2);
     assert!(link.is_closed());
     assert!(matches!(link.ready().now_or_never(), Some(Err(ConnectionError::Closed))));
     assert!(link.closed().now_or_never().is_some() && link.gone(1).now_or_never().is_some());

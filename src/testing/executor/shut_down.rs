@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::threads::ms;
 use crate::error::ErrorKind;
 use crate::on_drop::OnDrop;
+use crate::park::{block_on, poll_once};
 use crate::runtime::Executor;
-use crate::testing::park::{block_on, poll_once};
 use crate::testing::report::{Checked, ensure, failed};
 
 pub(super) fn drops_tasks(executor: &Arc<dyn Executor>) -> Checked {

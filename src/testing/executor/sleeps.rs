@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::future::{BoxFuture, Either, select};
 
 use super::threads::{joined, ms, on_a_thread};
+use crate::park::{block_on, poll_once};
 use crate::runtime::Executor;
-use crate::testing::park::{block_on, poll_once};
 use crate::testing::report::{Checked, ensure, failed};
 
 pub(super) fn long_enough(executor: &Arc<dyn Executor>) -> Checked {

@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use futures::channel::oneshot;
 
 use super::threads::{joined, ms, on_a_thread};
+use crate::park::block_on;
 use crate::runtime::Executor;
-use crate::testing::park::block_on;
 use crate::testing::report::{Checked, ensure};
 
 /// From this thread, from another one, and from a task that has slept.

@@ -1,7 +1,7 @@
 //! The executors of this crate.
 
 use bowline::Executor;
-use bowline::testing::check_executor;
+use bowline::testing::{check_executor, check_shut_down};
 use futures::executor::block_on;
 
 use super::not_checked;
@@ -24,9 +24,24 @@ fn async_std() {
     bounded(|| passes(bowline::async_std::AsyncStd));
 }
 
+#[cfg(feature = "threads")]
+#[test]
+fn threads() {
+    use bowline::threads::Threads;
+
+    bounded(|| {
+        for workers in [1, 3] {
+            let threads = Threads::new(workers).unwrap();
+            passes(threads.clone());
+            threads.shut_down();
+            let report = block_on(check_shut_down(threads).into_future()).unwrap();
+            assert_eq!((report.kept().count(), not_checked(&report)), (3, Vec::new()));
+        }
+    });
+}
+
 #[cfg(feature = "tokio")]
 mod on_tokio {
-    use bowline::testing::check_shut_down;
     use bowline::tokio::Tokio;
     use tokio::runtime::Builder;
 

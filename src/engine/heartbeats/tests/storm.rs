@@ -27,6 +27,7 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
         let handoff = begin(&mut heartbeats, start);
         assert_eq!(handoff.len(), MOST_CALLS.min(2000 - seen));
         assert!(heartbeats.next().is_none_or(|at| at > start), "it would be asked again and again");
+        assert_eq!(heartbeats.is_capped(start), seen + handoff.len() < 2000);
         seen += handoff.len();
         // Whatever their outcome is, others have room.
         for (n, keys) in handoff.iter().enumerate() {

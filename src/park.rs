@@ -14,7 +14,7 @@ impl Wake for Unpark {
     }
 }
 
-pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
     loop {
@@ -26,6 +26,7 @@ pub(super) fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Polls once, with a waker that does nothing.
-pub(super) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+#[cfg(any(feature = "testing", test))]
+pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
