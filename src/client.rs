@@ -16,6 +16,7 @@ use crate::hold::owner::HoldSource;
 use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
+use crate::observe::meter;
 use crate::opening::Opening;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
@@ -74,6 +75,7 @@ impl Client {
     /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
     /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 65 min in any case.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
+        meter::began();
         let client = config.client_id.unwrap_or_else(draw);
         let opening = Opening::new(executor, connection, config, client);
         let context = if opening.config.is_in_background {

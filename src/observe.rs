@@ -132,7 +132,7 @@ pub(crate) fn not_renewed(leases: usize, why: &dyn Display) {
 
 /// Reports that the loss of a hold was signalled to its holder. `reason` says `why` in one word.
 pub(crate) fn lost(name: &str, why: &dyn Display, reason: &'static str) {
-    meter::lost(reason);
+    meter::lost(reason, 1);
     #[cfg(feature = "tracing")]
     tracing::warn!(name, why = %why, "a lease was lost");
     #[cfg(not(feature = "tracing"))]
@@ -141,7 +141,7 @@ pub(crate) fn lost(name: &str, why: &dyn Display, reason: &'static str) {
 
 /// Reports that the server refused to restore the subscription of the client's inbox after a reconnect.
 pub(crate) fn subscription_refused(why: &dyn Display) {
-    meter::subscription_refused();
+    meter::subscriptions_refused(1);
     #[cfg(feature = "tracing")]
     tracing::warn!(why = %why, "the server refused the subscription; it is retried, and waiters learn of grants later");
     #[cfg(not(feature = "tracing"))]
@@ -151,7 +151,7 @@ pub(crate) fn subscription_refused(why: &dyn Display) {
 /// Reports that a connection was restored. `carries` names what it carries: commands or messages.
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {
-    meter::reconnected(carries);
+    meter::reconnected(carries, 1);
     #[cfg(feature = "tracing")]
     tracing::info!(carries, "reconnected");
 }

@@ -26,8 +26,10 @@ pub(crate) struct ServerClock {
 }
 
 impl ServerClock {
-    /// Records the time in a reply. A script that did not read the clock replies 0, which is ignored. Returns by how much
-    /// that time is behind the estimate: the reply was slow, comes from a slower clock, or the clock was set back.
+    /// Records the time in a reply. A script that did not read the clock replies 0, which is ignored.
+    ///
+    /// Returns by how much that time is behind the estimate: the reply was slow, comes from a slower clock, or the
+    /// clock was set back.
     pub(crate) fn observe(&self, now: Instant, server: ServerMillis) -> Duration {
         if server == 0 {
             return Duration::ZERO;

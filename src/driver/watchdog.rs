@@ -76,7 +76,7 @@ impl Watchdog {
                 return;
             }
             if work.is_capped && !was_capped {
-                meter::storm_capped();
+                meter::storms_capped(1);
             }
             was_capped = work.is_capped;
             let next = work.next;

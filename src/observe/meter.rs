@@ -21,6 +21,23 @@ macro_rules! count {
     }};
 }
 
+/// A client begins. Its counters are told while they are zero: Prometheus sees no increase in a counter that begins
+/// with one.
+pub(crate) fn began() {
+    renewed(0);
+    not_renewed(0);
+    handed_off(0);
+    subscriptions_refused(0);
+    storms_capped(0);
+    for reason in ["expired", "gone", "revoked"] {
+        lost(reason, 0);
+    }
+    #[cfg(feature = "_redis")]
+    for carries in ["commands", "messages"] {
+        reconnected(carries, 0);
+    }
+}
+
 pub(crate) fn renewed(leases: usize) {
     count!("bowline_renewals_total", u64::try_from(leases).unwrap_or(u64::MAX));
 }
@@ -29,21 +46,21 @@ pub(super) fn not_renewed(leases: usize) {
     count!("bowline_renewal_failures_total", u64::try_from(leases).unwrap_or(u64::MAX));
 }
 
-pub(super) fn lost(reason: &'static str) {
-    count!("bowline_losses_total", 1, "reason" => reason);
+pub(super) fn lost(reason: &'static str, holds: u64) {
+    count!("bowline_losses_total", holds, "reason" => reason);
 }
 
-pub(crate) fn handed_off() {
-    count!("bowline_hand_offs_total", 1);
+pub(crate) fn handed_off(grants: u64) {
+    count!("bowline_hand_offs_total", grants);
 }
 
 #[cfg(feature = "_redis")]
-pub(super) fn reconnected(carries: &'static str) {
-    count!("bowline_reconnects_total", 1, "carries" => carries);
+pub(super) fn reconnected(carries: &'static str, connections: u64) {
+    count!("bowline_reconnects_total", connections, "carries" => carries);
 }
 
-pub(crate) fn storm_capped() {
-    count!("bowline_storms_capped_total", 1);
+pub(crate) fn storms_capped(by: u64) {
+    count!("bowline_storms_capped_total", by);
 }
 
 /// `lag`: by how much the server's time in an answer is behind the estimate.
@@ -54,8 +71,8 @@ pub(crate) fn server_time(lag: Duration) {
     let _ = lag;
 }
 
-pub(super) fn subscription_refused() {
-    count!("bowline_subscriptions_refused_total", 1);
+pub(super) fn subscriptions_refused(by: u64) {
+    count!("bowline_subscriptions_refused_total", by);
 }
 
 /// What is measured for as long as it lasts: an acquisition, or a hold. Nothing without the feature.

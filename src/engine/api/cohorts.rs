@@ -60,7 +60,7 @@ impl Engine {
             polled = poll(&mut Some(context.waker().clone()));
         }
         if let Poll::Ready(Ok((Ok(Turn::Held { .. }), _))) = &polled {
-            meter::handed_off();
+            meter::handed_off(1);
         }
         polled
     }

@@ -11,7 +11,7 @@ use std::thread;
 use event_listener::Event;
 use futures::future::BoxFuture;
 
-use super::task::Task;
+use super::task::{Queue, Task};
 use super::timers::Timers;
 use crate::mutex::lock;
 
@@ -61,28 +61,11 @@ impl Pool {
         }
         let id = state.next;
         state.next += 1;
-        let task = Arc::new(Task::queued(id, Arc::clone(self), work));
+        let task = Arc::new(Task::queued(id, Arc::<Self>::clone(self), work));
         state.tasks.insert(id, Arc::downgrade(&task));
         state.queue.push_back(task);
         drop(state);
         self.queued.notify_one();
-    }
-
-    /// Queues a task that was woken.
-    pub(super) fn queue(&self, task: Arc<Task>) {
-        let mut state = lock(&self.state);
-        if state.is_shut_down {
-            drop(state);
-            return task.end();
-        }
-        state.queue.push_back(task);
-        drop(state);
-        self.queued.notify_one();
-    }
-
-    /// The task is being dropped.
-    pub(super) fn forget(&self, id: u64) {
-        lock(&self.state).tasks.remove(&id);
     }
 
     /// Polls tasks until the end.
@@ -135,5 +118,22 @@ impl Pool {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.state).tasks.is_empty()
+    }
+}
+
+impl Queue for Pool {
+    fn push(&self, task: Arc<Task>) {
+        let mut state = lock(&self.state);
+        if state.is_shut_down {
+            drop(state);
+            return task.end();
+        }
+        state.queue.push_back(task);
+        drop(state);
+        self.queued.notify_one();
+    }
+
+    fn forget(&self, id: u64) {
+        lock(&self.state).tasks.remove(&id);
     }
 }

@@ -6,15 +6,23 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::future::BoxFuture;
 
-use super::pool::Pool;
 use crate::mutex::lock;
 
 type Work = BoxFuture<'static, ()>;
 
+/// What polls tasks.
+pub(super) trait Queue: Send + Sync {
+    /// Has the task polled once more.
+    fn push(&self, task: Arc<Task>);
+
+    /// The task with this number is being dropped.
+    fn forget(&self, id: u64);
+}
+
 /// Owned by the queue while it is queued, and by its wakers while it waits. One that waits without a waker is dropped.
 pub(super) struct Task {
     id: u64,
-    pool: Arc<Pool>,
+    queue: Arc<dyn Queue>,
     state: Mutex<State>,
 }
 
@@ -32,12 +40,12 @@ enum State {
 }
 
 impl Task {
-    /// A task that the pool is about to queue.
-    pub(super) fn queued(id: u64, pool: Arc<Pool>, work: Work) -> Self {
-        Self { id, pool, state: Mutex::new(State::Queued(work)) }
+    /// A task that is about to be queued.
+    pub(super) fn queued(id: u64, queue: Arc<dyn Queue>, work: Work) -> Self {
+        Self { id, queue, state: Mutex::new(State::Queued(work)) }
     }
 
-    /// Polls the task, which the pool has taken from its queue.
+    /// Polls the task, which was taken from its queue.
     pub(super) fn poll(self: Arc<Self>) {
         let mut work = {
             let mut state = lock(&self.state);
@@ -57,7 +65,7 @@ impl Task {
             State::Woken => {
                 *state = State::Queued(work);
                 drop(state);
-                self.queue();
+                self.push();
             }
             // It has ended. The mutex is free when the work is dropped, which may wake this task.
             State::Waiting(_) | State::Queued(_) | State::Ended => drop(state),
@@ -71,9 +79,9 @@ impl Task {
         drop(ended);
     }
 
-    fn queue(self: Arc<Self>) {
-        let pool = Arc::clone(&self.pool);
-        pool.queue(self);
+    fn push(self: Arc<Self>) {
+        let queue = Arc::clone(&self.queue);
+        queue.push(self);
     }
 }
 
@@ -88,13 +96,13 @@ impl Wake for Task {
         let is_queued = matches!(*state, State::Queued(_));
         drop(state);
         if is_queued {
-            self.queue();
+            self.push();
         }
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.pool.forget(self.id);
+        self.queue.forget(self.id);
     }
 }
