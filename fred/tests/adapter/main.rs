@@ -1,0 +1,86 @@
+//! bowline over clients of fred, with real servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+
+mod clients;
+mod conformance;
+mod interruptions;
+mod refused;
+mod sentinels;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::tokio::Tokio;
+use bowline::{Client, Config, Executor};
+use bowline_fred::{FredConnection, from_client};
+use bowline_testkit::adapters::{BOUND, admin, bounded};
+use bowline_testkit::server::Server;
+use fred::interfaces::ClientLike;
+use fred::types::RespVersion;
+use fred::types::config::{Config as FredConfig, ReconnectPolicy, ServerConfig};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+fn config() -> Config {
+    Config::builder().command_timeout(TIMEOUT).build().unwrap()
+}
+
+/// Runs a test on a runtime with several threads, and on one with a single thread.
+fn on_tokio<Fut: Future<Output = ()>>(test: impl Fn(Arc<dyn Executor>) -> Fut + Clone + Send + 'static) {
+    for builder in [tokio::runtime::Builder::new_multi_thread, tokio::runtime::Builder::new_current_thread] {
+        let test = test.clone();
+        bounded(move || {
+            let runtime = builder().enable_all().build().unwrap();
+            let executor = Arc::new(Tokio::new(runtime.handle().clone()));
+            runtime.block_on(test(executor));
+        });
+    }
+}
+
+fn fred_config(server: ServerConfig) -> FredConfig {
+    FredConfig { server, ..FredConfig::default() }
+}
+
+fn centralized(port: u16) -> FredConfig {
+    fred_config(ServerConfig::new_centralized("127.0.0.1", port))
+}
+
+/// Its commands have three attempts, as fred has it by default.
+fn unconnected(config: FredConfig) -> fred::clients::Client {
+    fred::clients::Client::new(config, None, None, Some(ReconnectPolicy::new_constant(0, 20)))
+}
+
+/// The client of an application.
+async fn application(config: FredConfig) -> fred::clients::Client {
+    let client = unconnected(config);
+    client.init().await.unwrap();
+    client
+}
+
+async fn connection(executor: &Arc<dyn Executor>, config: FredConfig) -> FredConnection {
+    connection_within(TIMEOUT, executor, config).await
+}
+
+async fn connection_within(timeout: Duration, executor: &Arc<dyn Executor>, config: FredConfig) -> FredConnection {
+    from_client(executor.clone(), application(config).await, timeout).unwrap()
+}
+
+async fn client(executor: &Arc<dyn Executor>, config: FredConfig) -> Client {
+    let connection = connection(executor, config).await;
+    Client::connect(executor.clone(), Arc::new(connection), self::config()).await.unwrap()
+}
+
+/// Looks again and again until `condition` holds.
+async fn eventually(executor: &Arc<dyn Executor>, what: &str, mut condition: impl FnMut() -> bool) {
+    let start = executor.now();
+    while !condition() {
+        assert!(executor.now() - start < BOUND / 2, "never: {what}");
+        executor.sleep(Duration::from_millis(5)).await;
+    }
+}
