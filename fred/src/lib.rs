@@ -60,8 +60,8 @@
 //!   [`Gap`](bowline::Notice::Gap) takes their place. bowline's clients always poll.
 //! - **A resolver that was set by `set_resolver`** is not that of the subscription's connection.
 //! - **No acknowledged holds, and no good-bye without a runtime**:
-//!   [`run_acknowledged`](bowline::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut down
-//!   leaves its holds to their leases.
+//!   [`run_acknowledged`](bowline::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut
+//!   down leaves its holds to their leases.
 //!
 //! A reconnect of the application's client is told, also one between two calls: a `Gap` is delivered after it.
 //!

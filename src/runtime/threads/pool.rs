@@ -125,8 +125,8 @@ impl Queue for Pool {
     fn push(&self, task: Arc<Task>) {
         let mut state = lock(&self.state);
         if state.is_shut_down {
-            drop(state);
-            return task.end();
+            // `shut_down` ends it. The mutex is free when `task` is dropped, which takes it.
+            return drop(state);
         }
         state.queue.push_back(task);
         drop(state);

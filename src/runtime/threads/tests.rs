@@ -46,6 +46,57 @@ fn the_last_clone_ends_the_threads() {
 }
 
 #[test]
+fn threads_that_wait_for_work_end() {
+    for _ in 0..20 {
+        let threads = Threads::new(0).unwrap();
+        let pool = Arc::downgrade(&threads.pool.0);
+        let (said, heard) = channel();
+        threads.spawn(Box::pin(async move { said.send("polled").unwrap() }));
+        assert_eq!(next(&heard), "polled", "there is a worker in any case");
+        // By then, it most likely waits for the next task.
+        park::block_on(threads.sleep(Duration::from_millis(2)));
+        threads.shut_down();
+        drop(threads);
+        wait_until_gone(&pool);
+    }
+}
+
+/// Shuts down while `wait` most likely waits on a thread of its own, and expects it to end.
+fn ends_when_shut_down(wait: impl FnOnce(Threads) + Send + 'static) {
+    let (threads, (said, heard)) = (threads(), channel());
+    let clone = threads.clone();
+    std::thread::spawn(move || {
+        said.send("begins").unwrap();
+        wait(clone);
+        said.send("ended").unwrap();
+    });
+    assert_eq!(next(&heard), "begins");
+    park::block_on(threads.sleep(Duration::from_millis(5)));
+    threads.shut_down();
+    assert_eq!(next(&heard), "ended");
+}
+
+#[test]
+fn shutting_down_ends_a_sleep_that_is_waited_for() {
+    ends_when_shut_down(|threads| park::block_on(threads.sleep(100 * LONG)));
+}
+
+#[test]
+fn shutting_down_ends_a_thread_that_is_blocked() {
+    ends_when_shut_down(|threads| {
+        let blocked = threads.block_on(Box::pin(futures::future::pending()));
+        assert_eq!(blocked.unwrap_err().kind(), ErrorKind::Closed);
+    });
+}
+
+#[test]
+fn sleeps_that_end_together_are_told_apart() {
+    let (threads, now) = (threads(), clock::now());
+    let timers = &threads.pool.0.timers;
+    assert_ne!(timers.deadline(now), timers.deadline(now));
+}
+
+#[test]
 fn a_task_may_have_the_last_clone() {
     let threads = threads();
     let pool = Arc::downgrade(&threads.pool.0);
