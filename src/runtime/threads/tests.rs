@@ -65,11 +65,12 @@ fn threads_that_wait_for_work_end() {
 fn ends_when_shut_down(wait: impl FnOnce(Threads) + Send + 'static) {
     let (threads, (said, heard)) = (threads(), channel());
     let clone = threads.clone();
-    std::thread::spawn(move || {
+    let waits = move || {
         said.send("begins").unwrap();
         wait(clone);
         said.send("ended").unwrap();
-    });
+    };
+    std::thread::Builder::new().spawn(waits).unwrap();
     assert_eq!(next(&heard), "begins");
     park::block_on(threads.sleep(Duration::from_millis(5)));
     threads.shut_down();
