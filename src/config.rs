@@ -59,6 +59,12 @@ impl Config {
         ConfigBuilder::default()
     }
 
+    /// The longest wait for one answer of the server: see [`ConfigBuilder::command_timeout`]. For implementations of
+    /// [`Connection`](crate::Connection), which keep it.
+    pub fn command_timeout(&self) -> Duration {
+        self.command_timeout
+    }
+
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat. It is
     /// at most a third of the lease, so that enough time is left for another attempt if the network drops packets
     /// silently.

@@ -15,7 +15,6 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use std::time::Duration;
 //!
 //! use bowline::tokio::Tokio;
 //! use bowline::{Client, Config};
@@ -28,9 +27,8 @@
 //! let fred = builder.build()?;
 //! fred.init().await?;
 //!
-//! let (executor, timeout) = (Arc::new(Tokio::current()?), Duration::from_secs(3));
-//! let config = Config::builder().command_timeout(timeout).build()?;
-//! let connection = bowline_fred::from_client(executor.clone(), fred.clone(), timeout)?;
+//! let (executor, config) = (Arc::new(Tokio::current()?), Config::default());
+//! let connection = bowline_fred::from_client(executor.clone(), fred.clone(), &config)?;
 //! let client = Client::connect(executor, Arc::new(connection), config).await?;
 //! client.lock("orders:42").lock().await?.release().await?;
 //! # Ok(())
@@ -70,9 +68,8 @@
 //! same error as a call whose connection was lost. With more, a call whose answer was lost is sent again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use bowline::{Error, ErrorKind, Executor, Result, Topology};
+use bowline::{Config, Error, ErrorKind, Executor, Result, Topology};
 use fred::clients::Client;
 use fred::interfaces::ClientLike;
 use tokio::runtime::Handle;
@@ -89,15 +86,15 @@ mod subscription;
 
 /// Calls go over the application's client, which reconnects by its policy. The client need not be connected yet.
 ///
-/// `command_timeout` is the longest wait for an answer. It must be that of the
-/// [`Config`](bowline::ConfigBuilder::command_timeout). `executor` may be one of any runtime.
+/// The longest wait for an answer is the [`command_timeout`](bowline::ConfigBuilder::command_timeout) of `config`.
+/// `executor` may be one of any runtime.
 ///
 /// # Errors
 /// - [`Unsupported`](ErrorKind::Unsupported): the client leads to a cluster, or has no `ReconnectPolicy`, so that it
 ///   would never reconnect.
-/// - [`InvalidInput`](ErrorKind::InvalidInput): it was not called in the tokio runtime that runs the client, or
-///   `command_timeout` is zero.
-pub fn from_client(executor: Arc<dyn Executor>, client: Client, command_timeout: Duration) -> Result<FredConnection> {
+/// - [`InvalidInput`](ErrorKind::InvalidInput): it was not called in a tokio runtime, which must be the one that runs
+///   the client.
+pub fn from_client(executor: Arc<dyn Executor>, client: Client, config: &Config) -> Result<FredConnection> {
     let failed = |kind, reason: &str| Err(Error::new(kind, "connect").with_reason(reason));
     if client.is_clustered() {
         return failed(ErrorKind::Unsupported, "this client of fred leads to a cluster");
@@ -105,13 +102,10 @@ pub fn from_client(executor: Arc<dyn Executor>, client: Client, command_timeout:
     if !client.has_reconnect_policy() {
         return failed(ErrorKind::Unsupported, "this client of fred never reconnects; set a ReconnectPolicy");
     }
-    if command_timeout.is_zero() {
-        return failed(ErrorKind::InvalidInput, "the command_timeout is zero");
-    }
     let Ok(tokio) = Handle::try_current() else {
         return failed(ErrorKind::InvalidInput, "there is no tokio runtime here, and fred needs one");
     };
     let mut topology = Topology::single_server();
     topology.fails_over = client.uses_sentinels();
-    Ok(FredConnection::new(Shared::new(executor, client, tokio, command_timeout), topology))
+    Ok(FredConnection::new(Shared::new(executor, client, tokio, config.command_timeout()), topology))
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bowline::wire::{self, Attempt, Request, Resource};
-use bowline::{Arg, Call, Config, Connection, ConnectionError, Executor, RedisConnection, Reply, Script};
+use bowline::{Arg, Call, Client, Config, Connection, ConnectionError, Executor, RedisConnection, Reply, Script};
 use futures::future::BoxFuture;
 
 pub use super::bounded::{BOUND, bounded};
@@ -171,4 +171,21 @@ pub fn fake(hello: &'static str) -> u16 {
         }
     });
     port
+}
+
+/// Each client takes the lock ten times, while the other one waits.
+pub async fn hand_over(clients: &[Client]) {
+    let rounds = clients.iter().map(|client| async {
+        let mut tokens = Vec::new();
+        for _ in 0..10 {
+            let guard = client.lock("orders").lock().await.unwrap();
+            tokens.push(guard.token().get());
+            guard.release().await.unwrap();
+        }
+        tokens
+    });
+    let mut tokens = futures::future::join_all(rounds).await.concat();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 10 * clients.len(), "each hold has a token of its own");
 }

@@ -23,6 +23,7 @@ pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
 
+mod application;
 mod clients;
 mod tasks;
 

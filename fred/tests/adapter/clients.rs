@@ -4,23 +4,6 @@ use fred::types::{ClusterHash, CustomCommand, Value};
 
 use super::*;
 
-/// Each client takes the lock ten times, while the other one waits.
-pub(crate) async fn hand_over(clients: &[Client]) {
-    let rounds = clients.iter().map(|client| async {
-        let mut tokens = Vec::new();
-        for _ in 0..10 {
-            let guard = client.lock("orders").lock().await.unwrap();
-            tokens.push(guard.token().get());
-            guard.release().await.unwrap();
-        }
-        tokens
-    });
-    let mut tokens = futures::future::join_all(rounds).await.concat();
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 10 * clients.len(), "each hold has a token of its own");
-}
-
 #[test]
 fn a_lock_is_handed_over() {
     on_tokio(|executor| async move {
@@ -39,7 +22,7 @@ fn the_application_keeps_its_client() {
     on_tokio(|executor| async move {
         let server = Server::start();
         let fred = application(centralized(server.port())).await;
-        let connection = from_client(executor.clone(), fred.clone(), TIMEOUT).unwrap();
+        let connection = from_client(executor.clone(), fred.clone(), &config()).unwrap();
         let client = Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap();
         client.lock("orders").lock().await.unwrap().release().await.unwrap();
         client.close().await;
@@ -60,7 +43,7 @@ fn a_client_may_be_connected_later() {
     on_tokio(|executor| async move {
         let server = Server::start();
         let fred = unconnected(centralized(server.port()));
-        let connection = from_client(executor.clone(), fred.clone(), TIMEOUT).unwrap();
+        let connection = from_client(executor.clone(), fred.clone(), &config()).unwrap();
         let connecting = Client::connect(executor.clone(), Arc::new(connection), config());
         // What is polled first comes first.
         let (client, _) = futures::join!(connecting, async { fred.init().await.map(drop).unwrap() });

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bowline::tokio::Tokio;
 use bowline::{Client, Config, Executor};
 use bowline_fred::{FredConnection, from_client};
-use bowline_testkit::adapters::{BOUND, admin, bounded};
+use bowline_testkit::adapters::{BOUND, admin, bounded, hand_over};
 use bowline_testkit::server::Server;
 use fred::interfaces::ClientLike;
 use fred::types::RespVersion;
@@ -28,7 +28,11 @@ use fred::types::config::{Config as FredConfig, ReconnectPolicy, ServerConfig};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn config() -> Config {
-    Config::builder().command_timeout(TIMEOUT).build().unwrap()
+    config_within(TIMEOUT)
+}
+
+fn config_within(timeout: Duration) -> Config {
+    Config::builder().command_timeout(timeout).build().unwrap()
 }
 
 /// Runs a test on a runtime with several threads, and on one with a single thread.
@@ -68,7 +72,7 @@ async fn connection(executor: &Arc<dyn Executor>, config: FredConfig) -> FredCon
 }
 
 async fn connection_within(timeout: Duration, executor: &Arc<dyn Executor>, config: FredConfig) -> FredConnection {
-    from_client(executor.clone(), application(config).await, timeout).unwrap()
+    from_client(executor.clone(), application(config).await, &config_within(timeout)).unwrap()
 }
 
 async fn client(executor: &Arc<dyn Executor>, config: FredConfig) -> Client {

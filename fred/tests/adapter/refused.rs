@@ -10,12 +10,10 @@ fn clients_that_would_break_the_contract_are_refused() {
         let cluster = unconnected(fred_config(ServerConfig::new_clustered(vec![("127.0.0.1", 1)])));
         let ends = fred::clients::Client::new(centralized(1), None, None, None);
         for (client, word) in [(cluster, "cluster"), (ends, "ReconnectPolicy")] {
-            let error = from_client(executor.clone(), client, TIMEOUT).unwrap_err();
+            let error = from_client(executor.clone(), client, &config()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert!(error.to_string().contains(word), "{error}");
         }
-        let error = from_client(executor, unconnected(centralized(1)), Duration::ZERO).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
     });
 }
 
@@ -23,7 +21,7 @@ fn clients_that_would_break_the_contract_are_refused() {
 fn the_runtime_of_fred_must_be_there() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let executor = Arc::new(Tokio::new(runtime.handle().clone()));
-    let error = from_client(executor, unconnected(centralized(1)), TIMEOUT).unwrap_err();
+    let error = from_client(executor, unconnected(centralized(1)), &config()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
 
@@ -77,9 +75,8 @@ fn the_documented_user_may_do_all() {
 fn a_server_that_cannot_be_reached() {
     on_tokio(|executor| async move {
         let server = Server::start();
-        let fred = application(centralized(server.port())).await;
         let limit = Duration::from_millis(300);
-        let connection = from_client(executor.clone(), fred, limit).unwrap();
+        let connection = connection_within(limit, &executor, centralized(server.port())).await;
         server.finish();
         let error = connection.subscribe("bowline:inbox:test").await.map(drop).unwrap_err();
         assert!(matches!(error, ConnectionError::Unreachable(_)), "{error:?}");

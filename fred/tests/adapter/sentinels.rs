@@ -3,7 +3,6 @@
 use bowline::Connection;
 use bowline_testkit::sentinels::{MASTER_NAME, Sentinels};
 
-use super::clients::hand_over;
 use super::*;
 
 #[test]

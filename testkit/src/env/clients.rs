@@ -8,6 +8,7 @@ use bowline::{Client, Config, ConfigBuilder, ConnectOptions, Connection, RedisCo
 use futures::future::join_all;
 
 use super::super::deployment;
+use super::application::Application;
 use super::{Counting, Counts, Env, Runtime, TestClient};
 
 impl Env {
@@ -18,15 +19,15 @@ impl Env {
     }
 
     pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(true, configure).await
+        self.client_as(true, configure).await
     }
 
     /// A client whose user may do everything.
     pub async fn client_with_all_rights(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(false, configure).await
+        self.client_as(false, configure).await
     }
 
-    async fn client_of(&self, limited: bool, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
+    async fn client_as(&self, limited: bool, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
         if let Some(embedded) = &self.inner.embedded {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
@@ -38,7 +39,9 @@ impl Env {
             let server = self.server();
             server.behind(&if limited { server.user_url() } else { server.url() })
         };
-        self.client_at(&url, configure).await.unwrap()
+        let Some(application) = Application::wanted() else { return self.client_at(&url, configure).await.unwrap() };
+        let config = configure(test_config()).build().unwrap();
+        self.client_of(application, &url, config).await
     }
 
     /// A client of another address, such as a proxy's.
@@ -60,7 +63,7 @@ impl Env {
         Arc::new(self.open(&url, config).await.unwrap())
     }
 
-    async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
+    pub(super) async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
         let counts = Arc::new(Counts::default());
         let connection = Counting { inner, watch: counts.clone() };
         let client = Client::connect(self.executor(), Arc::new(connection), config).await?;

@@ -3,6 +3,7 @@
 use bowline::Client;
 
 use super::*;
+use crate::support::adapters::hand_over;
 
 /// Two clients, each over a manager of its own: one waits for the other's lock.
 #[test]
@@ -20,23 +21,6 @@ fn a_lock_is_handed_over() {
             client.close().await;
         }
     });
-}
-
-/// Each client takes the lock ten times, while the other one waits.
-pub(super) async fn hand_over(clients: &[Client]) {
-    let rounds = clients.iter().map(|client| async {
-        let mut tokens = Vec::new();
-        for _ in 0..10 {
-            let guard = client.lock("orders").lock().await.unwrap();
-            tokens.push(guard.token().get());
-            guard.release().await.unwrap();
-        }
-        tokens
-    });
-    let mut tokens = futures::future::join_all(rounds).await.concat();
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 10 * clients.len(), "each hold has a token of its own");
 }
 
 /// The application goes on with its connection when the client is closed.

@@ -3,10 +3,9 @@
 use bowline::{Client, ErrorKind};
 use redis::cluster::ClusterClientBuilder;
 
-use super::clients::hand_over;
 use super::*;
 use crate::conformance::kill::Kill;
-use crate::support::adapters::admin;
+use crate::support::adapters::{admin, hand_over};
 use crate::support::cluster::Cluster;
 
 async fn connect(
