@@ -43,8 +43,7 @@
 //! - **The order of calls is kept while redis-rs' queue has room.** bowline has at most 32 calls under way, and the
 //!   queue has room for 50 by default. An application that fills the queue, shortens it (`pipeline_buffer_size`) or
 //!   sets a `concurrency_limit` may have calls executed out of order.
-//! - **A cluster keeps the order of the calls of one slot only**, for which one call at a time is under way. A dropped
-//!   call that is under way can be overtaken by the next one.
+//! - **A cluster keeps the order of the calls of one slot only**, for which one call at a time is under way.
 //! - **A demoted primary is kept** as long as its socket stands: calls fail with `READONLY`. Behind one address that
 //!   fails over, use a URL.
 //! - **Closing closes no socket of the application.** Calls fail at once, but a request that redis-rs has queued before

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::mutex::lock;
@@ -30,37 +30,32 @@ struct State {
 }
 
 /// The gates of a connection.
-pub(super) struct Gates(Vec<Gate>);
+pub(super) struct Gates(Vec<Arc<Gate>>);
 
 impl Gates {
     /// One queue for all calls.
     pub(super) fn one() -> Self {
-        Self(vec![Gate::new(QUEUE)])
+        Self(vec![Arc::new(Gate::new(QUEUE))])
     }
 
     /// One call at a time for each slot: the tasks of redis-rs' connection to a cluster overtake each other.
     pub(super) fn of_a_cluster() -> Self {
-        Self((0..GATES).map(|_| Gate::new(1)).collect())
+        Self((0..GATES).map(|_| Arc::new(Gate::new(1))).collect())
     }
 
     /// Waits for the turn of a call with these keys.
-    pub(super) fn enter(&self, keys: &[&str]) -> Enter<'_> {
+    pub(super) fn enter(&self, keys: &[&str]) -> Enter {
         let gate = match (&self.0[..], keys) {
             ([_, _, ..], [key, ..]) => usize::from(slot::of(key)) % self.0.len(),
             _ => 0,
         };
-        self.0[gate].enter()
+        Enter::new(&self.0[gate])
     }
 }
 
 impl Gate {
     fn new(room: usize) -> Self {
         Self(Mutex::new(State { room, next: 0, waiting: VecDeque::new() }))
-    }
-
-    /// Waits for its turn.
-    fn enter(&self) -> Enter<'_> {
-        Enter { gate: self, number: None }
     }
 
     /// Wakes the first one, if it may enter.
@@ -76,16 +71,22 @@ impl Gate {
 }
 
 /// A call that waits for its turn. Dropping it gives the turn to the next one.
-pub(super) struct Enter<'a> {
-    gate: &'a Gate,
+pub(super) struct Enter {
+    gate: Arc<Gate>,
     /// Its number among those that wait.
     number: Option<u64>,
 }
 
-impl<'a> Future for Enter<'a> {
-    type Output = Entered<'a>;
+impl Enter {
+    fn new(gate: &Arc<Gate>) -> Self {
+        Self { gate: Arc::clone(gate), number: None }
+    }
+}
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entered<'a>> {
+impl Future for Enter {
+    type Output = Entered;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entered> {
         // Foreign code is not called while the lock is held.
         let waker = context.waker().clone();
         let replaced = {
@@ -93,11 +94,12 @@ impl<'a> Future for Enter<'a> {
             let first = state.waiting.front().map(|(number, _)| *number);
             if state.room > 0 && first == self.number {
                 state.room -= 1;
-                let own = self.number.take().and_then(|_| state.waiting.pop_front());
+                let own = first.and_then(|_| state.waiting.pop_front());
                 drop(state);
                 drop(own);
+                self.number = None;
                 self.gate.changed();
-                return Poll::Ready(Entered(self.gate));
+                return Poll::Ready(Entered(Arc::clone(&self.gate)));
             }
             match self.number {
                 Some(number) => state
@@ -109,6 +111,7 @@ impl<'a> Future for Enter<'a> {
                     let number = state.next;
                     state.next += 1;
                     state.waiting.push_back((number, waker));
+                    drop(state);
                     self.number = Some(number);
                     None
                 }
@@ -119,7 +122,7 @@ impl<'a> Future for Enter<'a> {
     }
 }
 
-impl Drop for Enter<'_> {
+impl Drop for Enter {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let own = {
@@ -133,9 +136,9 @@ impl Drop for Enter<'_> {
 }
 
 /// A call that is under way until this is dropped.
-pub(super) struct Entered<'a>(&'a Gate);
+pub(super) struct Entered(Arc<Gate>);
 
-impl Drop for Entered<'_> {
+impl Drop for Entered {
     fn drop(&mut self) {
         lock(&self.0.0).room += 1;
         self.0.changed();
@@ -150,11 +153,11 @@ mod tests {
 
     #[test]
     fn nobody_overtakes() {
-        let gate = Gate::new(QUEUE);
+        let gate = Arc::new(Gate::new(QUEUE));
         futures::executor::block_on(async {
-            let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| gate.enter().now_or_never()).collect();
+            let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| Enter::new(&gate).now_or_never()).collect();
             assert_eq!(inside.len(), QUEUE);
-            let (mut first, mut second, mut third) = (gate.enter(), gate.enter(), gate.enter());
+            let (mut first, mut second, mut third) = (Enter::new(&gate), Enter::new(&gate), Enter::new(&gate));
             assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
             inside.pop();
             // There is room, but it belongs to the first one.
@@ -169,9 +172,9 @@ mod tests {
 
     #[test]
     fn the_next_one_is_woken() {
-        let gate = Gate::new(QUEUE);
-        let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| gate.enter().now_or_never()).collect();
-        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| gate.enter().map(drop)).collect();
+        let gate = Arc::new(Gate::new(QUEUE));
+        let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| Enter::new(&gate).now_or_never()).collect();
+        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(drop)).collect();
         futures::executor::block_on(async {
             let mut all = futures::future::join_all(waiting);
             assert!(poll!(&mut all).is_pending());

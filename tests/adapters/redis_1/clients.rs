@@ -23,6 +23,31 @@ fn a_lock_is_handed_over() {
     });
 }
 
+/// Polls acquisitions once, more than are let through at a time, and then no more. Another one is granted all the same.
+pub(super) async fn hold_up_nobody(client: &Client) {
+    let mut kept: Vec<_> = (0..200).map(|n| Box::pin(client.lock(&format!("kept:{n}")).lock().into_future())).collect();
+    for acquisition in &mut kept {
+        assert!(futures::poll!(acquisition).is_pending());
+    }
+    for n in 0..50 {
+        client.lock(&format!("other:{n}")).lock().await.unwrap().release().await.unwrap();
+    }
+    for acquisition in kept {
+        acquisition.await.unwrap().release().await.unwrap();
+    }
+}
+
+#[test]
+fn calls_that_are_not_polled_hold_up_nobody() {
+    on_tokio(|executor| async move {
+        let server = Server::start();
+        let connection = by_manager(executor.clone(), redis::Client::open(server.url()).unwrap()).await.unwrap();
+        let client = Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap();
+        hold_up_nobody(&client).await;
+        client.close().await;
+    });
+}
+
 /// The application goes on with its connection when the client is closed.
 #[test]
 fn the_application_keeps_its_connection() {

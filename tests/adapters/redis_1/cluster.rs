@@ -3,6 +3,7 @@
 use bowline::{Client, ErrorKind};
 use redis::cluster::ClusterClientBuilder;
 
+use super::clients::hold_up_nobody;
 use super::*;
 use crate::conformance::kill::Kill;
 use crate::support::adapters::{admin, hand_over};
@@ -86,6 +87,7 @@ fn locks_of_all_nodes_are_handed_over() {
             clients.push(Client::connect(executor.clone(), Arc::new(connection), config()).await.unwrap());
         }
         hand_over(&clients).await;
+        hold_up_nobody(&clients[0]).await;
         // Some slots are of each node.
         for n in 0..20 {
             clients[n % 2].lock(&format!("orders:{n}")).lock().await.unwrap().release().await.unwrap();
