@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use ::redis::{Cmd, RedisError, RetryMethod, Value};
@@ -12,7 +13,7 @@ use futures::future::{Either, MaybeDone, maybe_done, select};
 use futures::poll;
 
 use super::super::convert;
-use super::gate::Enter;
+use super::gate::{Enter, Entering};
 use super::shared::{Kind, Shared};
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
@@ -67,7 +68,7 @@ impl Carried {
         let limit = self.limit;
         let has_entered = AtomicBool::new(false);
         let sent = shared.within(limit, async {
-            let entered = {
+            let entering = {
                 let mut turn = pin!(turn);
                 match select(turn.as_mut(), caller.cancellation()).await {
                     Either::Left(_) => {}
@@ -76,9 +77,14 @@ impl Carried {
                 turn.take_output()
             };
             has_entered.store(true, Ordering::Relaxed);
-            let answer = self.send(&shared).await;
-            drop(entered);
-            Some(answer)
+            let mut sending = pin!(self.send(&shared));
+            // The first poll puts the call in the queue of redis-rs, before the next one may enter.
+            let first = poll!(&mut sending);
+            let _entered = entering.and_then(Entering::done);
+            Some(match first {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => sending.await,
+            })
         });
         let answer = match sent.await {
             Some(None) => return,

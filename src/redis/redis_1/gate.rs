@@ -24,9 +24,17 @@ pub(super) struct Gate(Mutex<State>);
 struct State {
     /// How many calls may still enter.
     room: usize,
+    /// One call enters, and has not queued itself yet. Others wait, because a thread may overtake another one.
+    is_entering: bool,
     next: u64,
     /// Those that wait, with the longest wait first.
     waiting: VecDeque<(u64, Waker)>,
+}
+
+impl State {
+    fn may_enter(&self) -> bool {
+        self.room > 0 && !self.is_entering
+    }
 }
 
 /// The gates of a connection.
@@ -55,14 +63,14 @@ impl Gates {
 
 impl Gate {
     fn new(room: usize) -> Self {
-        Self(Mutex::new(State { room, next: 0, waiting: VecDeque::new() }))
+        Self(Mutex::new(State { room, is_entering: false, next: 0, waiting: VecDeque::new() }))
     }
 
     /// Wakes the first one, if it may enter.
     fn changed(&self) {
         let first = {
             let state = lock(&self.0);
-            state.waiting.front().filter(|_| state.room > 0).map(|(_, waker)| waker.clone())
+            state.waiting.front().filter(|_| state.may_enter()).map(|(_, waker)| waker.clone())
         };
         if let Some(first) = first {
             first.wake();
@@ -84,22 +92,22 @@ impl Enter {
 }
 
 impl Future for Enter {
-    type Output = Entered;
+    type Output = Entering;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entered> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entering> {
         // Foreign code is not called while the lock is held.
         let waker = context.waker().clone();
         let replaced = {
             let mut state = lock(&self.gate.0);
             let first = state.waiting.front().map(|(number, _)| *number);
-            if state.room > 0 && first == self.number {
+            if state.may_enter() && first == self.number {
                 state.room -= 1;
+                state.is_entering = true;
                 let own = first.and_then(|_| state.waiting.pop_front());
                 drop(state);
                 drop(own);
                 self.number = None;
-                self.gate.changed();
-                return Poll::Ready(Entered(Arc::clone(&self.gate)));
+                return Poll::Ready(Entering(Some(Arc::clone(&self.gate))));
             }
             match self.number {
                 Some(number) => state
@@ -135,6 +143,26 @@ impl Drop for Enter {
     }
 }
 
+/// A call that may queue itself now. The next one may when this is [`done`](Self::done), or dropped.
+pub(super) struct Entering(Option<Arc<Gate>>);
+
+impl Entering {
+    pub(super) fn done(mut self) -> Option<Entered> {
+        let gate = self.0.take()?;
+        lock(&gate.0).is_entering = false;
+        gate.changed();
+        Some(Entered(gate))
+    }
+}
+
+impl Drop for Entering {
+    fn drop(&mut self) {
+        let Some(gate) = self.0.take() else { return };
+        lock(&gate.0).is_entering = false;
+        drop(Entered(gate));
+    }
+}
+
 /// A call that is under way until this is dropped.
 pub(super) struct Entered(Arc<Gate>);
 
@@ -151,20 +179,40 @@ mod tests {
 
     use super::*;
 
+    /// As many calls as may be under way.
+    fn fill(gate: &Arc<Gate>) -> Vec<Entered> {
+        let enter = |_| Enter::new(gate).now_or_never()?.done();
+        (0..QUEUE).filter_map(enter).collect()
+    }
+
+    #[test]
+    fn one_enters_at_a_time() {
+        let gate = Arc::new(Gate::new(QUEUE));
+        futures::executor::block_on(async {
+            let (mut first, mut second) = (Enter::new(&gate), Enter::new(&gate));
+            let Poll::Ready(entering) = poll!(&mut first) else { panic!("there is room") };
+            assert!(poll!(&mut second).is_pending());
+            let _first = entering.done();
+            let Poll::Ready(entering) = poll!(&mut second) else { panic!("the first one has entered") };
+            drop(entering);
+            assert_eq!(lock(&gate.0).room, QUEUE - 1, "the second one has given up");
+        });
+    }
+
     #[test]
     fn nobody_overtakes() {
         let gate = Arc::new(Gate::new(QUEUE));
         futures::executor::block_on(async {
-            let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| Enter::new(&gate).now_or_never()).collect();
+            let mut inside = fill(&gate);
             assert_eq!(inside.len(), QUEUE);
             let (mut first, mut second, mut third) = (Enter::new(&gate), Enter::new(&gate), Enter::new(&gate));
             assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
             inside.pop();
             // There is room, but it belongs to the first one.
             assert!(poll!(&mut third).is_pending() && poll!(&mut second).is_pending());
-            let Poll::Ready(entered) = poll!(&mut first) else { panic!("it is its turn") };
+            let Poll::Ready(entering) = poll!(&mut first) else { panic!("it is its turn") };
             assert!(poll!(&mut second).is_pending());
-            drop((entered, second));
+            drop((entering, second));
             // The second one has given up.
             assert!(poll!(&mut third).is_ready());
         });
@@ -173,8 +221,8 @@ mod tests {
     #[test]
     fn the_next_one_is_woken() {
         let gate = Arc::new(Gate::new(QUEUE));
-        let mut inside: Vec<_> = (0..QUEUE).filter_map(|_| Enter::new(&gate).now_or_never()).collect();
-        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(drop)).collect();
+        let mut inside = fill(&gate);
+        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(Entering::done)).collect();
         futures::executor::block_on(async {
             let mut all = futures::future::join_all(waiting);
             assert!(poll!(&mut all).is_pending());
