@@ -25,7 +25,6 @@ async fn ship(State(client): State<Client>, Path(order): Path<String>) -> Result
     lock.lock().timeout(Duration::from_millis(500)).run(work).await.map_err(Failed)
 }
 
-/// Whether this process can use its Redis.
 async fn health(State(client): State<Client>) -> Result<String, Failed> {
     client.lock("health").inspect().await.map_err(Failed)?;
     Ok(format!("{:?}", client.stats()))
@@ -63,7 +62,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let _ = stopped.await;
     });
     let serving = tokio::spawn(serving.into_future());
-
     let (ship, lock) = (|| request(address, "POST", "/orders/42/ship"), client.lock("order:42"));
     let (first, second) = tokio::try_join!(ship(), ship())?;
     seen("200 OK", &first);

@@ -53,12 +53,10 @@ where
         // The service that is ready is this one. Its clone need not be.
         let clone = self.0.clone();
         let mut inner = std::mem::replace(&mut self.0, clone);
-        // A lost lease drops the call, and is an error of the service.
         Box::pin(async move { locking.run(|_| inner.call(request)).await? })
     }
 }
 
-/// How many transfers of each account run.
 static RUNNING: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
 async fn transfer((account, amount): (usize, u32)) -> Result<u32, BoxError> {
