@@ -222,7 +222,7 @@ mod tests {
     fn the_next_one_is_woken() {
         let gate = Arc::new(Gate::new(QUEUE));
         let mut inside = fill(&gate);
-        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(Entering::done)).collect();
+        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(|entering| drop(entering.done()))).collect();
         futures::executor::block_on(async {
             let mut all = futures::future::join_all(waiting);
             assert!(poll!(&mut all).is_pending());
