@@ -59,8 +59,7 @@ impl Config {
         ConfigBuilder::default()
     }
 
-    /// The longest wait for one answer of the server: see [`ConfigBuilder::command_timeout`]. For implementations of
-    /// [`Connection`](crate::Connection), which keep it.
+    /// The longest wait for one answer. For implementations of [`Connection`](crate::Connection), which keep it.
     pub fn command_timeout(&self) -> Duration {
         self.command_timeout
     }
