@@ -44,7 +44,8 @@ impl Env {
             }
             #[cfg(feature = "redis-1")]
             Application::Cluster => {
-                let node = url.replace("redis-cluster://", "redis://");
+                let first = url.split(',').next().unwrap();
+                let node = first.replace("redis-cluster://", "redis://");
                 let cluster = redis::cluster::ClusterClientBuilder::new([&*node]).retries(0).build().unwrap();
                 let cluster = cluster.get_async_connection().await.unwrap();
                 let subscribers = vec![redis::Client::open(node).unwrap()];
