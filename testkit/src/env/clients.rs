@@ -8,7 +8,7 @@ use bowline::{Client, Config, ConfigBuilder, ConnectOptions, Connection, RedisCo
 use futures::future::join_all;
 
 use super::super::deployment;
-use super::application::Application;
+use super::application;
 use super::{Counting, Counts, Env, Runtime, TestClient};
 
 impl Env {
@@ -39,9 +39,9 @@ impl Env {
             let server = self.server();
             server.behind(&if limited { server.user_url() } else { server.url() })
         };
-        let Some(application) = Application::wanted() else { return self.client_at(&url, configure).await.unwrap() };
+        let Some(connect) = application::wanted() else { return self.client_at(&url, configure).await.unwrap() };
         let config = configure(test_config()).build().unwrap();
-        self.client_of(application, &url, config).await
+        connect(self, &url, config).await
     }
 
     /// A client of another address, such as a proxy's.
