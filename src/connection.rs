@@ -30,7 +30,8 @@ pub use error::ConnectionError;
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout). A client that needs the answer earlier drops the call.
 /// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such
 ///   as `MOVED` of a cluster. A dropped call was either never sent or may have been executed.
-/// - While the connection stays up, calls are executed in the order of their first polls.
+/// - While the connection stays up, calls are executed in the order of their first polls. A call that is kept and not
+///   polled holds up no other one.
 /// - The implementation reconnects. Calls made in the meantime wait for the new connection until their deadline.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync + 'static {

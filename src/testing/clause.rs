@@ -32,6 +32,7 @@ clauses! {
     Batches: "A batch is executed in its order, its answers are in that order, and an error is the answer of its call only.",
     Refusals: "An error of the server is `Refused`, with the server's code.",
     DroppedCalls: "A dropped call is executed at most once, and the calls around it get their own answers.",
+    KeptCalls: "A call that is kept and not polled holds up no other one.",
     AtMostOnce: "A call is executed at most once, also if its answer is lost.",
     Outcomes: "What a call returns is true: it was executed if it has an answer, it was not if it fails with \
         `Unreachable`, and it fails with `Unknown` if it was executed and its answer is lost.",

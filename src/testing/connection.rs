@@ -45,6 +45,7 @@ const CHECKS: &[(Clause, Check)] = checks![
     Order: order::calls,
     Batches: order::batches,
     DroppedCalls: order::dropped_calls,
+    KeptCalls: order::kept_calls,
     Acknowledged: acknowledged::answered_in_order,
     AtMostOnce: lost::at_most_once,
     Outcomes: lost::outcomes,

@@ -18,5 +18,6 @@ fn not_checked(report: &Report) -> Vec<Clause> {
 #[cfg(any(feature = "tokio", feature = "smol"))]
 fn failed(report: Result<Report, Report>) -> Vec<Clause> {
     let report = report.expect_err("the adapter is wrong");
+    println!("{report}");
     report.failed().map(|(clause, _)| clause).collect()
 }

@@ -57,6 +57,7 @@ struct WrongConnection {
     shared: Arc<Shared>,
     calls: AtomicU64,
     under_way: AtomicU64,
+    places: tokio::sync::Semaphore,
     last: Mutex<Option<Reply>>,
     channels: Mutex<Option<String>>,
 }
@@ -179,6 +180,7 @@ async fn connect(url: String, shared: Arc<Shared>) -> Result<WrongConnection, St
         shared,
         calls: AtomicU64::new(0),
         under_way: AtomicU64::new(0),
+        places: tokio::sync::Semaphore::new(64),
         last: Mutex::default(),
         channels: Mutex::default(),
     })

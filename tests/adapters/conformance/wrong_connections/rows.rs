@@ -32,6 +32,7 @@ rows! {
     reorders: Wrong::Call(Reorders) => Order;
     reverses_batches: Wrong::Call(ReversesBatches) => Batches;
     repeats_dropped_calls: Wrong::Call(RepeatsDroppedCalls) => DroppedCalls;
+    holds_up: Wrong::Call(HoldsUp) => KeptCalls;
     mixes_acknowledged: Wrong::MixesAcknowledged => Acknowledged;
     sends_twice: Wrong::Call(SendsTwice) => AtMostOnce;
     denies_what_it_sent: Wrong::Call(DeniesWhatItSent) => Outcomes;
