@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
+use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
 use crate::latch::CountDownLatch;
@@ -75,7 +76,7 @@ impl Client {
     /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
     /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 65 min in any case.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
-        meter::began();
+        meter::began(Loss::OF_A_CLIENT.map(Loss::word));
         let client = config.client_id.unwrap_or_else(draw);
         let opening = Opening::new(executor, connection, config, client);
         let context = if opening.config.is_in_background {

@@ -45,7 +45,6 @@ mod error;
 mod handle;
 mod hold;
 mod holder;
-#[cfg(any(feature = "redis-1", feature = "testing"))]
 mod in_turn;
 mod jitter;
 mod latch;
@@ -87,6 +86,7 @@ pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
+pub use in_turn::run_in_turn;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use lock::{HolderState, Lock, LockState};
 pub use multi_lock::{MultiGuard, MultiLock};

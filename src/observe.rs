@@ -15,6 +15,8 @@ use self::meter::Metered;
 pub(crate) mod meter;
 mod observed;
 
+#[cfg(feature = "_redis")]
+pub(crate) use self::meter::{COMMANDS, MESSAGES};
 pub(crate) use self::observed::Observed;
 
 /// Runs an acquisition in its own span, and records how long it took and how it has ended.
@@ -93,6 +95,10 @@ pub(crate) fn asks(address: &dyn Display, port: Option<u16>) {
 /// the same names.
 #[cfg(feature = "tracing")]
 fn in_acquisition(record: impl FnOnce(&tracing::Span) -> &tracing::Span) {
+    // Each call comes here. Where nobody listens to such spans, it costs no more than this look.
+    if !tracing::span_enabled!(tracing::Level::DEBUG) {
+        return;
+    }
     let span = tracing::Span::current();
     if span.metadata().is_some_and(|metadata| metadata.target() == module_path!()) {
         record(&span);
@@ -148,7 +154,7 @@ pub(crate) fn subscription_refused(why: &dyn Display) {
     let _ = why;
 }
 
-/// Reports that a connection was restored. `carries` names what it carries: commands or messages.
+/// Reports that a connection was restored. `carries` is [`COMMANDS`] or [`MESSAGES`].
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {
     meter::reconnected(carries, 1);

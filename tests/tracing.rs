@@ -36,7 +36,7 @@ struct Heard {
     /// The spans that are entered. The tests have one thread.
     entered: Arc<Mutex<Vec<(Id, &'static Metadata<'static>)>>>,
     known: Arc<Mutex<BTreeMap<u64, &'static Metadata<'static>>>>,
-    /// Only what is of this target, and of what it contains.
+    /// Only what is of this target, and of those within it.
     target: &'static str,
 }
 
@@ -190,20 +190,29 @@ fn the_span_of_a_wait_says_behind_how_many_and_where() {
     });
 }
 
-/// The application may log its own spans only.
+/// The application may log its own spans only, or those of bowline as well. A call that is no acquisition is made in
+/// the application's span.
 #[test]
 fn spans_of_the_application_are_left_alone() {
-    hearing_of("tracing", |heard| async move {
-        let server = Server::start();
-        let client = client(&server).await;
-        let own = tracing::info_span!("own", server.address = Empty, server.port = Empty, waiters_before = Empty);
-        let work = async { client.lock("orders").lock().await.unwrap().release().await.unwrap() };
-        work.instrument(own).await;
-        let spans: Vec<Fields> = heard.spans.lock().unwrap().values().cloned().collect();
-        assert_eq!(spans, [Fields::from([("span".to_owned(), "own".to_owned())])]);
-        client.close().await;
-        server.finish();
-    });
+    for target in ["tracing", ""] {
+        hearing_of(target, |heard| async move {
+            let server = Server::start();
+            let client = client(&server).await;
+            let own = tracing::info_span!("own", server.address = Empty, server.port = Empty, waiters_before = Empty);
+            let work = async {
+                client.lock("orders").lock().await.unwrap().release().await.unwrap();
+                assert_eq!(client.lock("orders").inspect().await.unwrap().waiters, 0);
+            };
+            work.instrument(own).await;
+            let spans: Vec<Fields> = heard.spans.lock().unwrap().values().cloned().collect();
+            let own: Vec<&Fields> = spans.iter().filter(|span| span["span"] == "own").collect();
+            assert_eq!(own, [&Fields::from([("span".to_owned(), "own".to_owned())])]);
+            let others = spans.iter().filter(|span| span["span"] == "acquire").count();
+            assert_eq!(others, usize::from(target.is_empty()));
+            client.close().await;
+            server.finish();
+        });
+    }
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! The connection that a client uses.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
 
-use bowline::{BoxStream, Call, Connection, ConnectionError, Notice, Reply, Topology, async_trait};
-use futures::future::maybe_done;
+use bowline::{BoxStream, Call, Connection, ConnectionError, Notice, Reply, Topology, async_trait, run_in_turn};
 
 use crate::shared::Shared;
 use crate::{calls, subscription};
@@ -37,7 +34,7 @@ impl Connection for FredConnection {
 
     /// The calls are queued one after the other, and fred writes what is in its queue together.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        in_turn(calls.iter().map(|call| calls::run(&self.shared, call))).await
+        run_in_turn(self, calls).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
@@ -70,21 +67,4 @@ impl fmt::Debug for FredConnection {
             .field("closed", &self.shared.is_closed())
             .finish_non_exhaustive()
     }
-}
-
-/// Polls the futures in their order, and returns their outputs in that order. `join_all` polls many futures in an order
-/// of its own.
-async fn in_turn<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| Box::pin(maybe_done(future))).collect();
-    poll_fn(|context| {
-        let mut all = Poll::Ready(());
-        for future in &mut futures {
-            if future.as_mut().poll(context).is_pending() {
-                all = Poll::Pending;
-            }
-        }
-        all
-    })
-    .await;
-    futures.iter_mut().filter_map(|future| future.as_mut().take_output()).collect()
 }

@@ -11,6 +11,12 @@ use crate::error::{ErrorKind, Result};
 #[cfg(feature = "metrics")]
 mod timed;
 
+/// What a connection carries, as docs/metrics.md spells it.
+#[cfg(feature = "_redis")]
+pub(crate) const COMMANDS: &str = "commands";
+#[cfg(feature = "_redis")]
+pub(crate) const MESSAGES: &str = "messages";
+
 /// Counts up, if the feature is on.
 macro_rules! count {
     ($name:literal, $by:expr $(, $label:literal => $value:expr)*) => {{
@@ -21,19 +27,17 @@ macro_rules! count {
     }};
 }
 
-/// A client begins. Its counters are told while they are zero: Prometheus sees no increase in a counter that begins
-/// with one.
-pub(crate) fn began() {
+/// A client begins, which may lose holds for these reasons. Its counters are told while they are zero: Prometheus sees
+/// no increase in a counter that begins with one.
+pub(crate) fn began(reasons: impl IntoIterator<Item = &'static str>) {
     renewed(0);
     not_renewed(0);
     handed_off(0);
     subscriptions_refused(0);
     storms_capped(0);
-    for reason in ["expired", "gone", "revoked"] {
-        lost(reason, 0);
-    }
+    reasons.into_iter().for_each(|reason| lost(reason, 0));
     #[cfg(feature = "_redis")]
-    for carries in ["commands", "messages"] {
+    for carries in [COMMANDS, MESSAGES] {
         reconnected(carries, 0);
     }
 }

@@ -3,6 +3,8 @@
 use ::redis::{Cmd, RedisError, ServerError, ServerErrorKind, Value};
 
 use crate::connection::{Arg, Call, ConnectionError, Reply};
+#[cfg(feature = "redis-1")]
+use crate::protocol::Script;
 
 /// Makes an `EVALSHA`, or an `EVAL` with the source if `whole` is set.
 pub(super) fn command(call: &Call<'_>, whole: bool) -> Cmd {
@@ -65,6 +67,20 @@ pub(super) fn reply(value: Value) -> Result<Reply, ConnectionError> {
 
 fn list(items: impl IntoIterator<Item = Value>) -> Result<Reply, ConnectionError> {
     items.into_iter().map(reply).collect::<Result<_, _>>().map(Reply::Array)
+}
+
+/// The `EVAL` in place of an `EVALSHA` that [`command`] has made.
+#[cfg(feature = "redis-1")]
+pub(super) fn whole(by_sha: &Cmd, script: &Script) -> Cmd {
+    let mut whole = ::redis::cmd("EVAL");
+    whole.arg(script.source());
+    for arg in by_sha.args_iter().skip(2) {
+        // No command of this file has a cursor.
+        if let ::redis::Arg::Simple(bytes) = arg {
+            whole.arg(bytes);
+        }
+    }
+    whole
 }
 
 /// The error as the server sent it.

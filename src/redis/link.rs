@@ -219,7 +219,7 @@ impl Link {
         (round_trip * 2).min(self.upkeep)
     }
 
-    /// Records that a connection was restored. `carries` names what it carries.
+    /// Records that a connection was restored. `carries` names what it carries, by a word of [`observe`].
     pub(super) fn reconnected(&self, carries: &'static str) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
         observe::reconnected(carries);

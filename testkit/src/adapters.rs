@@ -189,3 +189,16 @@ pub async fn hand_over(clients: &[Client]) {
     tokens.dedup();
     assert_eq!(tokens.len(), 10 * clients.len(), "each hold has a token of its own");
 }
+
+/// Runs a test on a runtime with several threads, and on one with a single thread.
+#[cfg(feature = "tokio")]
+pub fn on_tokio<Fut: Future<Output = ()>>(test: impl Fn(Arc<dyn Executor>) -> Fut + Clone + Send + 'static) {
+    for builder in [tokio::runtime::Builder::new_multi_thread, tokio::runtime::Builder::new_current_thread] {
+        let test = test.clone();
+        bounded(move || {
+            let runtime = builder().enable_all().build().unwrap();
+            let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
+            runtime.block_on(test(executor));
+        });
+    }
+}

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bowline::tokio::Tokio;
 use bowline::{Client, Config, Executor};
 use bowline_fred::{FredConnection, from_client};
-use bowline_testkit::adapters::{BOUND, admin, bounded, hand_over};
+use bowline_testkit::adapters::{BOUND, admin, bounded, hand_over, on_tokio};
 use bowline_testkit::server::Server;
 use fred::interfaces::ClientLike;
 use fred::types::RespVersion;
@@ -33,18 +33,6 @@ fn config() -> Config {
 
 fn config_within(timeout: Duration) -> Config {
     Config::builder().command_timeout(timeout).build().unwrap()
-}
-
-/// Runs a test on a runtime with several threads, and on one with a single thread.
-fn on_tokio<Fut: Future<Output = ()>>(test: impl Fn(Arc<dyn Executor>) -> Fut + Clone + Send + 'static) {
-    for builder in [tokio::runtime::Builder::new_multi_thread, tokio::runtime::Builder::new_current_thread] {
-        let test = test.clone();
-        bounded(move || {
-            let runtime = builder().enable_all().build().unwrap();
-            let executor = Arc::new(Tokio::new(runtime.handle().clone()));
-            runtime.block_on(test(executor));
-        });
-    }
 }
 
 fn fred_config(server: ServerConfig) -> FredConfig {

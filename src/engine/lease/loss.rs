@@ -17,6 +17,9 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// The losses that are counted in a client. [`Closed`](Self::Closed) is one of a `RedLock` only.
+    pub(crate) const OF_A_CLIENT: [Self; 3] = [Self::Expired, Self::Gone, Self::Revoked];
+
     /// The reason in one word, as docs/metrics.md spells it.
     pub(crate) fn word(self) -> &'static str {
         match self {

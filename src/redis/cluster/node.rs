@@ -15,6 +15,7 @@ use super::super::link::beside::beside;
 use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
+use crate::observe;
 use crate::on_drop::OnDrop;
 use crate::tuning::RECONNECT;
 
@@ -83,7 +84,7 @@ async fn keep_up(link: &Link, signals: &Signals) {
         generation += 1;
         link.take_up(target, connection, generation);
         if generation > 1 {
-            link.reconnected("commands");
+            link.reconnected(observe::COMMANDS);
             signals.gap();
         }
         let since = link.executor.now();

@@ -50,6 +50,7 @@ use super::signals::Signals;
 use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
+use crate::observe;
 use crate::runtime::Executor;
 use crate::tuning::NODE_IDLE;
 
@@ -221,7 +222,7 @@ impl Router {
     /// Records that a subscription has moved to another socket.
     pub(super) fn resubscribed(&self) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
-        crate::observe::reconnected("messages");
+        observe::reconnected(observe::MESSAGES);
     }
 
     /// The number of connections that were made after the first ones.

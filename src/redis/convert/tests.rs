@@ -16,6 +16,8 @@ fn commands_are_the_sha_or_the_source_with_keys_and_arguments() {
     assert_eq!(sha, format!("*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n{tail}", script.sha1()));
     let whole = String::from_utf8(command(&call, true).get_packed_command()).unwrap();
     assert!(whole.starts_with("*7\r\n$4\r\nEVAL\r\n") && whole.contains(script.source()) && whole.ends_with(tail));
+    #[cfg(feature = "redis-1")]
+    assert_eq!(self::whole(&command(&call, false), script).get_packed_command(), whole.into_bytes());
 }
 
 #[test]

@@ -8,11 +8,13 @@ use futures::FutureExt;
 
 use super::super::convert;
 use super::super::failure::Failure;
+use super::super::url::address::Address;
 use super::limit::Limit;
 use super::sending::{self, Around};
 use super::unanswered::HandedCall;
 use super::{Link, Up};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
+use crate::observe;
 
 pub(in crate::redis) type Answer = Result<Reply, ConnectionError>;
 
@@ -115,7 +117,7 @@ async fn one(
         let work = pin!(async {
             let (mut up, since) = up.await?;
             handed.set(up.generation, since);
-            up.server.address.observe();
+            tell(&up);
             let value = sending::send(&mut up, call).await?;
             check_still_primary(link, up.generation, convert::reply(value))
         });
@@ -145,7 +147,7 @@ async fn several(
         let work = pin!(async {
             let (up, since) = up.await?;
             handed.set(up.generation, since);
-            up.server.address.observe();
+            tell(&up);
             sending::send_all(&up, calls, around, &mut values).await
         });
         link.in_time(limit, now, work).await
@@ -162,6 +164,15 @@ async fn several(
     let last =
         handed.zip(last).map(|((generation, _), value)| check_still_primary(link, generation, convert::reply(value)));
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
+}
+
+/// Tells the span of the current acquisition which server is asked.
+fn tell(up: &Up) {
+    match &up.server.address {
+        Address::Tcp(host, port) => observe::asks(host, Some(*port)),
+        #[cfg(unix)]
+        Address::Unix(path) => observe::asks(&path.display(), None),
+    }
 }
 
 /// Waits for a connection. Returns the connection and the time at which the call got it. The clock is read only after a

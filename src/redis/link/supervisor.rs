@@ -15,6 +15,7 @@ use super::Link;
 use super::beside::beside;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
+use crate::observe;
 use crate::on_drop::OnDrop;
 use crate::tuning::RECONNECT;
 
@@ -77,7 +78,7 @@ async fn keep(link: &Link, mut target: Arc<Target>, mut driver: Driver, mut back
         generation += 1;
         link.pause(backoff.pause()).await;
         let fresh = reopen(link, &mut backoff, &mut limit).await;
-        link.reconnected("commands");
+        link.reconnected(observe::COMMANDS);
         link.take_up(Arc::clone(&fresh.target), fresh.connection, generation);
         (target, driver) = (fresh.target, fresh.driver);
     }

@@ -13,7 +13,7 @@ use futures::future::{Either, MaybeDone, maybe_done, select};
 use futures::poll;
 
 use super::super::convert;
-use super::gate::{Enter, Entering};
+use super::gate::{Enter, Entered};
 use super::shared::{Kind, Shared};
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
@@ -63,30 +63,25 @@ struct Carried {
 }
 
 impl Carried {
-    /// Sends the call when it is its turn, unless the caller gives up before that.
+    /// Sends the call when it is its turn. Once it is sent, it keeps its place at the gate until it is answered or its
+    /// time is over, even if the caller gives up.
     async fn carry(self, shared: Arc<Shared>, turn: MaybeDone<Enter>, mut caller: oneshot::Sender<Answer>) {
-        let limit = self.limit;
         let has_entered = AtomicBool::new(false);
-        let sent = shared.within(limit, async {
-            let entering = {
-                let mut turn = pin!(turn);
-                match select(turn.as_mut(), caller.cancellation()).await {
-                    Either::Left(_) => {}
-                    Either::Right(_) => return None,
-                }
-                turn.take_output()
-            };
+        let sent = shared.within(self.limit, async {
+            let mut entered = entered(turn, &mut caller).await?;
             has_entered.store(true, Ordering::Relaxed);
-            let mut sending = pin!(self.send(&shared));
-            // The first poll puts the call in the queue of redis-rs, before the next one may enter.
+            let mut sending = pin!(self.send(&shared, &caller));
+            // The first poll puts the call in the queue of redis-rs.
             let first = poll!(&mut sending);
-            let _entered = entering.and_then(Entering::done);
-            Some(match first {
+            entered.queued();
+            match first {
                 Poll::Ready(answer) => answer,
                 Poll::Pending => sending.await,
-            })
+            }
         });
+        let limit = self.limit;
         let answer = match sent.await {
+            // Nobody waits for it.
             Some(None) => return,
             Some(Some(answer)) => answer,
             None if !has_entered.load(Ordering::Relaxed) => {
@@ -97,44 +92,43 @@ impl Carried {
         let _ = caller.send(answer);
     }
 
-    /// Sends the call again only if an answer says that it was not executed.
-    async fn send(&self, shared: &Shared) -> Answer {
+    /// Sends the call again only if an answer says that it was not executed. `None`: the caller has given up, or the
+    /// connection was closed, and nothing more is sent.
+    async fn send(&self, shared: &Shared, caller: &oneshot::Sender<Answer>) -> Option<Answer> {
         let mut backoff = Backoff::new(SLOT_MOVES, self.keys as u64);
-        let sha = self.script.sha1();
+        let (script, sha) = (self.script, self.script.sha1());
         // Every call sends the script whole until one call has been answered. A call that tried the SHA1 first and was
         // then sent again could be overtaken by a later call.
-        let mut whole = (!lock(&shared.loaded).contains(sha)).then(|| self.whole());
-        loop {
+        let mut whole = (!lock(&shared.loaded).contains(sha)).then(|| convert::whole(&self.by_sha, script));
+        while !caller.is_canceled() && !shared.is_closed() {
             let answer = shared.application.send(whole.as_ref().unwrap_or(&self.by_sha)).await;
             let error = match answer {
                 Ok(Value::ServerError(error)) => RedisError::from(error),
                 Ok(value) => {
                     lock(&shared.loaded).insert(sha);
-                    return convert::reply(value);
+                    return Some(convert::reply(value));
                 }
                 Err(error) => error,
             };
             if error.code() == Some("NOSCRIPT") && whole.is_none() {
                 lock(&shared.loaded).remove(sha);
-                whole = Some(self.whole());
+                whole = Some(convert::whole(&self.by_sha, script));
             } else if shared.kind == Kind::Cluster && was_turned_away(&error) {
                 shared.executor.sleep(backoff.pause()).await;
             } else {
-                return Err(failed(shared, &error));
+                return Some(Err(failed(shared, &error)));
             }
         }
+        None
     }
+}
 
-    /// The same call with the source of its script.
-    fn whole(&self) -> Cmd {
-        let mut whole = ::redis::cmd("EVAL");
-        whole.arg(self.script.source());
-        for arg in self.by_sha.args_iter().skip(2) {
-            if let ::redis::Arg::Simple(bytes) = arg {
-                whole.arg(bytes);
-            }
-        }
-        whole
+/// Waits for the turn. `None`: the caller has given up before.
+async fn entered(turn: MaybeDone<Enter>, caller: &mut oneshot::Sender<Answer>) -> Option<Entered> {
+    let mut turn = pin!(turn);
+    match select(caller.cancellation(), turn.as_mut()).await {
+        Either::Left(_) => None,
+        Either::Right(_) => turn.take_output(),
     }
 }
 

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use super::shared::Shared;
 use super::{calls, subscriber};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::in_turn::in_turn;
+use crate::in_turn::run_in_turn;
 
 /// A connection whose calls go over the application's own connection. Made by the functions of
 /// [`redis_1`](crate::redis_1).
@@ -40,7 +40,7 @@ impl Connection for ApplicationConnection {
 
     /// The calls are queued one after the other, and redis-rs writes what is in its queue together.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        in_turn(calls.iter().map(|call| calls::run(&self.shared, call))).await
+        run_in_turn(self, calls).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {

@@ -24,7 +24,7 @@ pub(super) struct Gate(Mutex<State>);
 struct State {
     /// How many calls may still enter.
     room: usize,
-    /// One call enters, and has not queued itself yet. Others wait, because a thread may overtake another one.
+    /// A call has entered, and is not in the queue of redis-rs yet. On another thread, the next one could overtake it.
     is_entering: bool,
     next: u64,
     /// Those that wait, with the longest wait first.
@@ -92,9 +92,9 @@ impl Enter {
 }
 
 impl Future for Enter {
-    type Output = Entering;
+    type Output = Entered;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entering> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Entered> {
         // Foreign code is not called while the lock is held.
         let waker = context.waker().clone();
         let replaced = {
@@ -107,7 +107,7 @@ impl Future for Enter {
                 drop(state);
                 drop(own);
                 self.number = None;
-                return Poll::Ready(Entering(Some(Arc::clone(&self.gate))));
+                return Poll::Ready(Entered { gate: Arc::clone(&self.gate), is_queued: false });
             }
             match self.number {
                 Some(number) => state
@@ -143,33 +143,29 @@ impl Drop for Enter {
     }
 }
 
-/// A call that may queue itself now. The next one may when this is [`done`](Self::done), or dropped.
-pub(super) struct Entering(Option<Arc<Gate>>);
-
-impl Entering {
-    pub(super) fn done(mut self) -> Option<Entered> {
-        let gate = self.0.take()?;
-        lock(&gate.0).is_entering = false;
-        gate.changed();
-        Some(Entered(gate))
-    }
+/// A call that is under way until this is dropped. The next one may enter when this one is in the queue of redis-rs.
+pub(super) struct Entered {
+    gate: Arc<Gate>,
+    is_queued: bool,
 }
 
-impl Drop for Entering {
-    fn drop(&mut self) {
-        let Some(gate) = self.0.take() else { return };
-        lock(&gate.0).is_entering = false;
-        drop(Entered(gate));
+impl Entered {
+    /// The call is in the queue of redis-rs.
+    pub(super) fn queued(&mut self) {
+        self.is_queued = true;
+        lock(&self.gate.0).is_entering = false;
+        self.gate.changed();
     }
 }
-
-/// A call that is under way until this is dropped.
-pub(super) struct Entered(Arc<Gate>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        lock(&self.0.0).room += 1;
-        self.0.changed();
+        {
+            let mut state = lock(&self.gate.0);
+            state.room += 1;
+            state.is_entering &= self.is_queued;
+        }
+        self.gate.changed();
     }
 }
 
@@ -181,7 +177,11 @@ mod tests {
 
     /// As many calls as may be under way.
     fn fill(gate: &Arc<Gate>) -> Vec<Entered> {
-        let enter = |_| Enter::new(gate).now_or_never()?.done();
+        let enter = |_| {
+            let mut entered = Enter::new(gate).now_or_never()?;
+            entered.queued();
+            Some(entered)
+        };
         (0..QUEUE).filter_map(enter).collect()
     }
 
@@ -189,13 +189,17 @@ mod tests {
     fn one_enters_at_a_time() {
         let gate = Arc::new(Gate::new(QUEUE));
         futures::executor::block_on(async {
-            let (mut first, mut second) = (Enter::new(&gate), Enter::new(&gate));
-            let Poll::Ready(entering) = poll!(&mut first) else { panic!("there is room") };
-            assert!(poll!(&mut second).is_pending());
-            let _first = entering.done();
-            let Poll::Ready(entering) = poll!(&mut second) else { panic!("the first one has entered") };
-            drop(entering);
-            assert_eq!(lock(&gate.0).room, QUEUE - 1, "the second one has given up");
+            let (mut first, mut second, mut third) = (Enter::new(&gate), Enter::new(&gate), Enter::new(&gate));
+            let Poll::Ready(mut entered) = poll!(&mut first) else { panic!("there is room") };
+            assert!(poll!(&mut second).is_pending() && poll!(&mut third).is_pending());
+            entered.queued();
+            let Poll::Ready(given_up) = poll!(&mut second) else { panic!("the first one is queued") };
+            // The first one ends while the second one enters.
+            drop(entered);
+            assert!(poll!(&mut third).is_pending());
+            drop(given_up);
+            assert!(poll!(&mut third).is_ready());
+            assert_eq!(lock(&gate.0).room, QUEUE);
         });
     }
 
@@ -210,9 +214,9 @@ mod tests {
             inside.pop();
             // There is room, but it belongs to the first one.
             assert!(poll!(&mut third).is_pending() && poll!(&mut second).is_pending());
-            let Poll::Ready(entering) = poll!(&mut first) else { panic!("it is its turn") };
+            let Poll::Ready(entered) = poll!(&mut first) else { panic!("it is its turn") };
             assert!(poll!(&mut second).is_pending());
-            drop((entering, second));
+            drop((entered, second));
             // The second one has given up.
             assert!(poll!(&mut third).is_ready());
         });
@@ -222,7 +226,7 @@ mod tests {
     fn the_next_one_is_woken() {
         let gate = Arc::new(Gate::new(QUEUE));
         let mut inside = fill(&gate);
-        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(|entering| drop(entering.done()))).collect();
+        let waiting: Vec<_> = (0..2 * QUEUE).map(|_| Enter::new(&gate).map(drop)).collect();
         futures::executor::block_on(async {
             let mut all = futures::future::join_all(waiting);
             assert!(poll!(&mut all).is_pending());

@@ -155,7 +155,7 @@ impl Source for Dedicated {
 
     fn reconnected(&self) {
         self.shared.reconnects.fetch_add(1, Ordering::Relaxed);
-        observe::reconnected("messages");
+        observe::reconnected(observe::MESSAGES);
     }
 
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {

@@ -25,6 +25,7 @@ use super::super::link::Link;
 use super::proof::{self, Proof};
 use super::{Notices, Proven, Source, Subscription, subscribe};
 use crate::connection::ConnectionError;
+use crate::observe;
 use crate::runtime::Executor;
 
 /// How often an idle connection is checked.
@@ -147,7 +148,7 @@ impl Source for OneServer {
     }
 
     fn reconnected(&self) {
-        self.link.reconnected("messages");
+        self.link.reconnected(observe::MESSAGES);
     }
 
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {

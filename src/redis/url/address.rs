@@ -4,24 +4,11 @@ use std::fmt;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-use crate::observe;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::redis) enum Address {
     Tcp(String, u16),
     #[cfg(unix)]
     Unix(PathBuf),
-}
-
-impl Address {
-    /// Tells the span of the current acquisition that it asks this server.
-    pub(in crate::redis) fn observe(&self) {
-        match self {
-            Self::Tcp(host, port) => observe::asks(host, Some(*port)),
-            #[cfg(unix)]
-            Self::Unix(path) => observe::asks(&path.display(), None),
-        }
-    }
 }
 
 impl fmt::Display for Address {

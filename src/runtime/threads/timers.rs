@@ -36,14 +36,16 @@ impl Timers {
 
     /// Wakes the sleep at its end. `false`: the pool was shut down.
     pub(super) fn set(&self, deadline: Deadline, waker: &Waker) -> bool {
+        let waker = waker.clone();
         let mut sleeps = lock(&self.sleeps);
         if sleeps.is_shut_down {
             return false;
         }
-        let replaced = sleeps.wakers.insert(deadline, waker.clone());
+        let replaced = sleeps.wakers.insert(deadline, waker);
         let is_first = sleeps.wakers.first_key_value().is_some_and(|(first, _)| *first == deadline);
         drop(sleeps);
-        // The mutex is free by now: the last waker of a task drops the task, and its sleeps with it.
+        // Wakers are cloned and dropped while the mutex is free: the last one of a task drops the task, and its sleeps
+        // with it.
         drop(replaced);
         if is_first {
             self.changed.notify_one();
