@@ -1,6 +1,6 @@
 //! An acquisition, from its request to its hold.
 //!
-//! Each of four functions calls the next one. [`acquire`] limits the time. [`enter`] looks for a hold that the same
+//! Each of four functions calls the next one. [`enter::acquire`] limits the time. `enter` looks for a hold that the same
 //! holder can re-enter. [`own`] makes *attempts*, one after the other, until one of them is a hold. [`attempt::run`]
 //! follows one attempt. For a `RedLock`, `red_lock::acquire` stands in the place of `own`.
 //!
@@ -49,7 +49,6 @@
 //!   any attempt, ticket or hold that could bring a turn lets its oldest member ask.
 //! - A closed client sends no request: closing has cancelled all ids, and a later request would acquire for no one.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,25 +57,21 @@ use crate::acquire::confirm::confirm;
 use crate::acquire::member::{InCohort, Member};
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::request::Request;
-use crate::acquire::wait::{LastFailure, Waiter, end_of, in_time, timed_out};
+use crate::acquire::wait::{LastFailure, Waiter, timed_out};
 use crate::cohort::id::CohortId;
 use crate::context::Context;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, Closed, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::{HoldOwner, HoldSource};
-use crate::hold::quorum::QuorumGrant;
-use crate::hold::reentry::{Entry, Vacant};
-use crate::holder::Holder;
-use crate::mutant::{self, Mutant};
-use crate::observe;
-use crate::observe::meter::{self, Metered};
+use crate::observe::meter::Metered;
 use crate::tuning::MOST_EXPIRED;
 
 mod ask;
 mod attempt;
 pub(crate) mod builder;
 pub(crate) mod confirm;
+pub(crate) mod enter;
 pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;
@@ -98,26 +93,6 @@ impl Acquisition<'_> {
     }
 }
 
-/// Acquires within the request's timeout. `None`: others hold it, and the request does not wait.
-///
-/// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
-/// background.
-pub(crate) fn acquire<'a>(
-    source: &'a Arc<HoldSource>,
-    request: &'a Request,
-) -> impl Future<Output = Result<Option<Arc<HoldOwner>>>> + Send + 'a {
-    let context = &source.context;
-    let acquisition = async move {
-        let until = end_of(context, request.timeout);
-        let last = LastFailure::default();
-        // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
-        let entered = pin!(enter(source, request, (until, &last)));
-        in_time(context, until, entered, || out_of_time(source, request, &last)).await
-    };
-    let observed = context.observed(request.operation, &request.keys);
-    observe::acquiring(observed, request.fair, meter::of_acquisition, acquisition)
-}
-
 /// The error of a request whose timeout is over.
 pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFailure) -> Error {
     let error = request.error(ErrorKind::TimedOut);
@@ -130,77 +105,34 @@ pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFai
     }
 }
 
-/// What the holder of a request finds.
-enum Entered<'a> {
+/// The outcome of an acquisition. Only a request that does not wait ends without a hold.
+pub(crate) enum Owned {
     Held(Arc<HoldOwner>),
-    /// Another task of the holder acquires.
     Busy,
-    Vacant(Vacant<'a, HoldOwner>),
+    /// Busy, but the client of the hold in the way releases it for one that waits, unless it uses it.
+    Retained,
 }
 
-/// Re-enters a hold of the request's holder, or acquires.
-async fn enter(
-    source: &Arc<HoldSource>,
-    request: &Request,
-    (until, last): (Option<Instant>, &LastFailure),
-) -> Result<Option<Arc<HoldOwner>>> {
-    let mut vacant = None;
-    if let Some(holder) = request.holder {
-        match look(source, request, holder).await? {
-            Entered::Held(owned) => return Ok(Some(owned)),
-            Entered::Busy => return Ok(None),
-            Entered::Vacant(found) => vacant = Some(found),
-        }
-    }
-    let acquisition = Acquisition { source, request, until, last };
-    let owned = match &source.quorum {
-        None => own(&acquisition).await?,
-        Some(quorum) => {
-            let granted = quorum.clone().acquire(request, until).await?;
-            granted.map(|QuorumGrant { hold, ends }| Arc::new(acquisition.owned(hold).of_quorum(ends)))
-        }
-    };
-    if let (Some(owned), Some(vacant)) = (&owned, vacant) {
-        vacant.fill(owned);
-    }
-    Ok(owned)
-}
-
-/// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
-async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> Result<Entered<'a>> {
-    let can_enter = |owned: &HoldOwner| {
-        if mutant::on(Mutant::LostHoldEntered) {
-            return true;
-        }
-        owned.hold.loss(source.context.now()).is_none()
-    };
-    loop {
-        match source.reentry.enter(holder, &request.keys, can_enter) {
-            // The holder would wait for its own hold.
-            Entry::Held(owned) if owned.hold.amount < request.amount => {
-                let reason = "the holder already reads".to_owned();
-                return Err(request.error_because(ErrorKind::WouldDeadlock, reason));
-            }
-            Entry::Held(owned) => return Ok(Entered::Held(owned)),
-            // A try does not wait for the other task.
-            Entry::Acquiring(_) if !request.wait => return Ok(Entered::Busy),
-            Entry::Acquiring(listener) => listener.await,
-            Entry::Vacant(vacant) => return Ok(Entered::Vacant(vacant)),
-        }
+impl Owned {
+    pub(crate) fn held(self) -> Option<Arc<HoldOwner>> {
+        if let Self::Held(owned) = self { Some(owned) } else { None }
     }
 }
 
 /// Acquires with one attempt id after the other: in the client's cohort, or alone.
 ///
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
-pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<HoldOwner>>> {
+pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
     let Acquisition { source, request, until, last } = acquisition;
     let context = &source.context;
     let cohort = request.joins_cohort.then(|| CohortId::of(&request.keys, request.amount));
-    let mut member = match &cohort {
-        Some(cohort) => Some(Member::join(context, cohort, request).await?),
-        None => None,
-    };
+    let mut member = None;
+    if let Some(cohort) = &cohort {
+        member = Member::join(context, cohort, request).await?;
+        if member.is_none() {
+            return Ok(Owned::Busy);
+        }
+    }
     let mut expired = 0;
     loop {
         let (began, attempt);
@@ -213,7 +145,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Hold
             attempt = match turn {
                 Turn::Lead { since } => open(context, request, member.as_ref(), (since, began))?,
                 Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
-                Turn::Held { hold, budget } => {
+                Turn::Held { hold, budget, .. } => {
                     if hold.loss(began).is_some() {
                         // The member looked at it too late: the drop cleans up, and the member asks the server.
                         drop(acquisition.owned(hold));
@@ -221,8 +153,8 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Hold
                     }
                     member.into_iter().for_each(Member::holds);
                     let mut owned = acquisition.owned(hold);
-                    owned.in_cohort = cohort.map(|cohort| InCohort::new(cohort, budget));
-                    return Ok(Some(Arc::new(owned)));
+                    owned.in_cohort = cohort.map(|cohort| InCohort::new(cohort, budget, request));
+                    return Ok(Owned::Held(Arc::new(owned)));
                 }
             };
         }
@@ -247,16 +179,17 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Hold
                     }
                 }
                 member.into_iter().for_each(Member::holds);
-                owned.in_cohort = cohort.map(|cohort| InCohort::granted(context, cohort, &owned.hold));
-                return Ok(Some(Arc::new(owned)));
+                owned.in_cohort = cohort.map(|cohort| InCohort::granted(context, cohort, &owned.hold, request));
+                return Ok(Owned::Held(Arc::new(owned)));
             }
-            Decision::Busy => return Ok(None),
+            Decision::Busy { is_retained: false } => return Ok(Owned::Busy),
+            Decision::Busy { is_retained: true } => return Ok(Owned::Retained),
             Decision::Unanswered(error, since) => {
                 failed(&error, Some(since));
                 return Err(error);
             }
             Decision::Again | Decision::LeftToCohort => {}
-            Decision::GrantExpired if !request.wait => return Ok(None),
+            Decision::GrantExpired if !request.wait => return Ok(Owned::Busy),
             Decision::GrantExpired => expired += 1,
         }
         if expired == MOST_EXPIRED {

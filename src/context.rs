@@ -174,7 +174,7 @@ impl Drop for Context {
             // Without a connection, nothing is left on the server.
             self.engine.end_now(self.now());
         } else {
-            self.engine.end();
+            self.engine.end(self.now());
         }
     }
 }

@@ -36,6 +36,7 @@ mod ended;
 mod handler;
 mod heartbeats;
 mod holds;
+mod idles;
 pub(crate) mod inboxes;
 pub(crate) mod lease;
 mod messages;

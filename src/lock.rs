@@ -68,6 +68,8 @@ use crate::protocol::token::Token;
 #[derive(Clone)]
 pub struct Lock {
     primitive: Primitive,
+    /// How long its acquisitions keep their holds.
+    retained: Option<Duration>,
 }
 
 /// The number of tokens that a grant reserves.
@@ -75,17 +77,32 @@ const SPAN: u32 = 1;
 
 impl Lock {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
-        Self { primitive: Primitive::new(source, Kind::Lock, name) }
+        Self { primitive: Primitive::new(source, Kind::Lock, name), retained: None }
+    }
+
+    /// All acquisitions of this handle are [retained](Acquire::retained) for that time. An acquisition that is not to be
+    /// is [`fair`](Acquire::fair), or of another handle.
+    pub fn retained(self, time: Duration) -> Self {
+        Self { retained: Some(time), ..self }
     }
 
     /// Acquires the lock, and waits while others hold it. Set options on the result, then await it.
     pub fn lock(&self) -> Acquire {
-        Acquire::new(&self.primitive, "lock", SPAN)
+        let acquire = Acquire::new(&self.primitive, "lock", SPAN);
+        match self.retained {
+            Some(time) => acquire.retained(time),
+            None => acquire,
+        }
     }
 
-    /// Acquires the lock without waiting. Resolves to `None` if another acquisition holds the lock or waits for it.
+    /// Acquires the lock without waiting. Resolves to `None` if another acquisition holds the lock or waits for it. A
+    /// lock that another client [keeps idle](Acquire::retained) is [waited for](TryAcquire::for_retained).
     pub fn try_lock(&self) -> TryAcquire {
-        TryAcquire::new(&self.primitive, "try_lock", SPAN)
+        let acquire = TryAcquire::new(&self.primitive, "try_lock", SPAN);
+        match self.retained {
+            Some(time) => acquire.retained(time),
+            None => acquire,
+        }
     }
 
     /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the
@@ -100,7 +117,8 @@ impl Lock {
     pub async fn inspect(&self) -> Result<LockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
         self.primitive.context().observe(inspected.now);
-        Ok(LockState::of(inspected))
+        let engine = &self.primitive.context().engine;
+        Ok(LockState::of(inspected, |id| engine.is_idle(id)))
     }
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
@@ -157,11 +175,15 @@ pub struct LockState {
 }
 
 impl LockState {
-    pub(crate) fn of(Inspected { holder, waiters, .. }: Inspected) -> Self {
-        let holder = holder.map(|(attempt_id, token, remaining)| HolderState {
-            client: AttemptId::client_of(&attempt_id),
-            token,
-            remaining: remaining.unwrap_or_default(),
+    /// `is_idle` is asked about the holder.
+    pub(crate) fn of(
+        Inspected { holder, waiters, .. }: Inspected,
+        is_idle: impl FnOnce(AttemptId) -> Option<bool>,
+    ) -> Self {
+        let holder = holder.map(|(attempt_id, token, remaining)| {
+            let id = AttemptId::parse(&attempt_id);
+            let remaining = remaining.unwrap_or_default();
+            HolderState { client: id.map(|id| id.client), token, remaining, idle: id.and_then(is_idle) }
         });
         Self { holder, waiters }
     }
@@ -180,4 +202,8 @@ pub struct HolderState {
     /// The rest of the lease, by the server's clock.
     #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
     pub remaining: Duration,
+    /// Whether the client keeps the lock [idle](Acquire::retained). `None` for a holder of another client: only that
+    /// client knows.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub idle: Option<bool>,
 }

@@ -136,6 +136,10 @@ pub enum Mutant {
     AheadForgotten,
     /// The hold is not checked when a ticket is granted that its cohort has queued ahead.
     AheadNotChecked,
+    /// A client keeps an idle hold although another one has asked for it.
+    WantedIgnored,
+    /// Closing leaves idle holds in Redis.
+    IdleHoldLeft,
     /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
     /// The ticket of a cohort stays when no member waits for it any more.

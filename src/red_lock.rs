@@ -189,8 +189,8 @@ impl RedLock {
             }
             let scripts = master.context().scripts();
             let failed = |failure: Failure| failure.into_error(OPERATION);
-            let turn = LockState::of(scripts.inspect_lock(turn).await.map_err(failed)?);
-            Ok::<_, Error>((turn, LockState::of(scripts.inspect_lock(vote).await.map_err(failed)?)))
+            let turn = LockState::of(scripts.inspect_lock(turn).await.map_err(failed)?, |_| None);
+            Ok::<_, Error>((turn, LockState::of(scripts.inspect_lock(vote).await.map_err(failed)?, |_| None)))
         });
         let limit = masters.settings.node_timeout.min(masters.patience());
         let answers = together(masters.executor(), limit, read).await;

@@ -101,8 +101,12 @@ impl RwLock {
         self.primitive.context().observe(inspected.now);
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
         for hold in inspected.holds {
-            let holder =
-                HolderState { client: AttemptId::client_of(&hold.attempt_id), token: hold.token, remaining: hold.left };
+            let holder = HolderState {
+                client: AttemptId::client_of(&hold.attempt_id),
+                token: hold.token,
+                remaining: hold.left,
+                idle: None,
+            };
             if hold.units == WRITE {
                 state.writer = Some(holder);
             } else {

@@ -9,7 +9,8 @@
 #[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Stats {
-    /// Current holds: locks, reads, writes and acquisitions of permits. Several guards of one [`Holder`](crate::Holder)
+    /// Current holds: locks, reads, writes and acquisitions of permits. An idle [retained](crate::Acquire::retained) hold
+    /// is not counted. Several guards of one [`Holder`](crate::Holder)
     /// that share a hold count once.
     pub held: u64,
     /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting
@@ -21,6 +22,9 @@ pub struct Stats {
     /// Acquisitions that were granted by a hand-off within a [cohort](crate::Acquire::non_fair), without a command.
     /// They are also counted in `acquired`.
     pub passed_on: u64,
+    /// Acquisitions that were granted by a [retained](crate::Acquire::retained) hold of this client, without a command.
+    /// They are also counted in `acquired`, and not in `passed_on`.
+    pub retained: u64,
     /// Leases that the watchdog has renewed.
     pub renewals: u64,
     /// Lost holds: their lease expired, the server no longer had them, or an operator released them. Holds that

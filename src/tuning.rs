@@ -89,6 +89,10 @@ pub(crate) const MOST_EXPIRED: u32 = 3;
 /// that others hold the lock, and must not come later than this.
 pub(crate) const REPLICAS_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a try waits for a hold that another client keeps idle, unless the caller chooses: one message, one release
+/// and one more message, with room for a slow network.
+pub(crate) const FOR_RETAINED: Duration = Duration::from_millis(50);
+
 /// How often a vote is sent again that the server found too late, by its own clock. Each answer corrects the estimate
 /// of that clock.
 pub(crate) const MOST_STALE: u32 = 2;

@@ -149,6 +149,13 @@ async fn metrics() {
     assert_eq!(told.count("bowline_hand_offs_total"), client.stats().passed_on);
     assert_eq!(client.stats().passed_on, 1);
 
+    // A lock that is kept.
+    let kept = client.lock("f").retained(Duration::from_millis(100));
+    for _ in 0..2 {
+        kept.lock().await.unwrap().release().await.unwrap();
+    }
+    assert_eq!((told.count("bowline_retained_total"), client.stats().retained), (1, 1));
+
     // A latch is waited for, and not held.
     let latch = client.latch("d");
     latch.try_set(1, Duration::from_secs(60)).await.unwrap();

@@ -32,7 +32,9 @@ pub(super) enum AcquireAnswer {
     Queued,
     /// Queued; the ticket belongs to the cohort now.
     LeftToCohort,
-    Busy,
+    Busy {
+        is_retained: bool,
+    },
     /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
 }
@@ -158,7 +160,7 @@ async fn acquire(
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
-        Acquired::Busy { call_again: false, .. } => Ok(Some(AcquireAnswer::Busy)),
+        Acquired::Busy { is_retained, call_again: false, .. } => Ok(Some(AcquireAnswer::Busy { is_retained })),
         // There are more expired tickets to remove.
         Acquired::Busy { call_again: true, .. } => {
             retry.gets_on();

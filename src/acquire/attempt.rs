@@ -20,7 +20,10 @@ pub(super) enum Decision {
         /// Whether as many replicas as the hold needs have acknowledged the grant.
         is_acknowledged: bool,
     },
-    Busy,
+    Busy {
+        /// Whether the hold in the way is released for one that waits, unless it is used.
+        is_retained: bool,
+    },
     /// The attempt failed, but another one may succeed.
     Again,
     /// Its ticket waits, and belongs to the cohort.
@@ -59,9 +62,9 @@ fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -
         AcquireAnswer::Granted { token, counted_from, replicas } => {
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
-        AcquireAnswer::Busy => {
+        AcquireAnswer::Busy { is_retained } => {
             waiter.attempt.forget();
-            Some(Decision::Busy)
+            Some(Decision::Busy { is_retained })
         }
         AcquireAnswer::LeftToCohort => {
             waiter.attempt.leave_to_cohort();

@@ -79,6 +79,7 @@ impl<G> Acquire<G> {
     /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
         self.options.choices.non_fair = false;
+        self.options.choices.retained = None;
         self
     }
 

@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Instant;
+use std::task::{self, Poll};
+use std::time::{Duration, Instant};
 
 use crate::acquire::request::Request;
 use crate::cohort::budget::HandoffBudget;
@@ -31,15 +31,23 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Joins the cohort. The function is async to get the waker of the task; it never suspends.
-    pub(super) async fn join(context: &'a Context, cohort: &'a CohortId, request: &Request) -> Result<Self> {
+    /// Joins the cohort. `None`: the request does not wait, and another member asks or holds. The function is async to
+    /// get the waker of the task; it never suspends.
+    pub(super) async fn join(context: &'a Context, cohort: &'a CohortId, request: &Request) -> Result<Option<Self>> {
         let now = context.now();
-        let joined = poll_fn(|task| Poll::Ready(context.engine.join(cohort, request.max_waiters, task.waker()))).await;
-        let Joined { number, waits } = joined.map_err(|error| match error {
-            CannotJoin::Closed => request.error(ErrorKind::Closed),
-            CannotJoin::Full => request.error(ErrorKind::QueueFull),
-        })?;
-        Ok(Self { context, cohort, number, joined: now, last: number, holds: false, has_just_joined: waits })
+        let join = |task: &mut task::Context<'_>| {
+            let waker = request.wait.then(|| task.waker());
+            Poll::Ready(context.engine.join(cohort, request.max_waiters, waker, now))
+        };
+        match poll_fn(join).await {
+            Ok(Joined { number, waits }) => {
+                let has_just_joined = waits;
+                Ok(Some(Self { context, cohort, number, joined: now, last: number, holds: false, has_just_joined }))
+            }
+            Err(CannotJoin::Busy) => Ok(None),
+            Err(CannotJoin::Closed) => Err(request.error(ErrorKind::Closed)),
+            Err(CannotJoin::Full) => Err(request.error(ErrorKind::QueueFull)),
+        }
     }
 
     /// Waits for the turn of the member. Returns the turn, and the time at which the member got it. If the server has
@@ -80,8 +88,8 @@ impl<'a> Member<'a> {
 
     /// Opens an attempt for the member.
     pub(super) fn open(&self, request: &Request, now: Instant) -> Result<AttemptHandoff, Closed> {
-        let Request { keys, amount, lease, .. } = request;
-        self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, now)
+        let Request { keys, amount, lease, retained, .. } = request;
+        self.context.engine.open_in_cohort(keys, self.number, (*amount, retained.is_some()), *lease, now)
     }
 
     /// The member has failed. After a failure to reach the server or its replicas, or a request for more than the
@@ -123,18 +131,20 @@ impl Drop for Member<'_> {
 pub(crate) struct InCohort {
     cohort: CohortId,
     budget: HandoffBudget,
+    /// How long the hold is kept if no member waits.
+    retained: Option<Duration>,
 }
 
 impl InCohort {
-    pub(super) fn new(cohort: CohortId, budget: HandoffBudget) -> Self {
-        Self { cohort, budget }
+    pub(super) fn new(cohort: CohortId, budget: HandoffBudget, request: &Request) -> Self {
+        Self { cohort, budget, retained: request.retained }
     }
 
     /// A hold that the server has just granted.
-    pub(super) fn granted(context: &Context, cohort: CohortId, hold: &Hold) -> Self {
+    pub(super) fn granted(context: &Context, cohort: CohortId, hold: &Hold, request: &Request) -> Self {
         let (now, time) = (context.now(), context.config.handoff_time);
         let budget = HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token(), now, time);
-        Self { cohort, budget }
+        Self::new(cohort, budget, request)
     }
 
     /// When the client learned of the hold's token. The token may be older than the hold: earlier members of the cohort
@@ -143,9 +153,9 @@ impl InCohort {
         self.budget.known_since()
     }
 
-    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the caller must release
-    /// the hold.
+    /// Called when the owner is done with the hold. `true`: the next member holds now, or the hold is kept for one.
+    /// `false`: the caller must release the hold.
     pub(crate) fn hand_off(self, context: &Context, hold: &mut Arc<Hold>) -> bool {
-        context.engine.hand_off(&self.cohort, hold, self.budget, context.now())
+        context.engine.hand_off(&self.cohort, hold, self.budget, self.retained, context.now())
     }
 }

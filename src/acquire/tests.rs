@@ -8,10 +8,12 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::*;
+use crate::acquire::enter::acquire;
 use crate::cohort::id::CohortId;
 use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
 use crate::engine::lease::Term;
 use crate::engine::turn::{AttemptHandoff, SharedFailure};
+use crate::holder::Holder;
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::message::Message;
@@ -26,13 +28,13 @@ impl Setup {
     }
 
     fn join(&self) -> u64 {
-        self.context.engine.join(&self.cohort(), 0, Waker::noop()).ok().unwrap().number
+        self.context.engine.join(&self.cohort(), 0, Some(Waker::noop()), self.context.now()).ok().unwrap().number
     }
 
     /// Opens an attempt of the first member. Returns it with the member that waits behind it.
     fn open(&self) -> (AttemptHandoff, u64) {
         let [first, second] = [self.join(), self.join()];
-        (self.context.engine.open_in_cohort(&self.keys, first, 1, LEASE, self.context.now()).unwrap(), second)
+        (self.context.engine.open_in_cohort(&self.keys, first, (1, false), LEASE, self.context.now()).unwrap(), second)
     }
 
     fn turn(&self, member: u64) -> Poll<std::result::Result<Turn, SharedFailure>> {
@@ -63,6 +65,8 @@ impl Setup {
             holder: None,
             fair: false,
             joins_cohort: true,
+            retained: None,
+            for_retained: Duration::ZERO,
         }
     }
 

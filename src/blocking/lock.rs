@@ -1,6 +1,7 @@
 //! The lock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::acquire::{Acquire, TryAcquire};
 use super::thread::{block, this_thread};
@@ -16,6 +17,12 @@ pub struct Lock {
 impl Lock {
     pub(super) fn new(inner: crate::Lock, executor: Arc<dyn Executor>) -> Self {
         Self { inner, executor }
+    }
+
+    /// All acquisitions of this handle are retained for that time: see
+    /// [`bowline::Lock::retained`](crate::Lock::retained).
+    pub fn retained(self, time: Duration) -> Self {
+        Self { inner: self.inner.retained(time), ..self }
     }
 
     /// Acquires the lock for this thread, and waits while others hold it: see

@@ -47,7 +47,7 @@ impl HandoffBudget {
             left: size.saturating_sub(1),
             start: now,
             time,
-            next: HANDOFF_BUDGET,
+            next: size.max(HANDOFF_BUDGET),
             known_since: now,
         }
     }
@@ -79,6 +79,11 @@ impl HandoffBudget {
         Some(Spent { budget: Self { left, ..self }, token })
     }
 
+    /// The same for a hold that others wait for, with no more hand-offs than a grant from the queue has.
+    pub(crate) fn limited(self) -> Self {
+        Self { left: self.left.min(HANDOFF_BUDGET - 1), ..self }
+    }
+
     /// Whether the time of the budget is not over yet. Its tokens may still be used up.
     pub(crate) fn is_in_time(&self, now: Instant) -> bool {
         now < self.start + self.time
@@ -105,9 +110,11 @@ impl HandoffBudget {
     }
 }
 
-/// How many tokens or units a request asks for if the grant will be handed off: tokens for a whole budget.
-pub(crate) fn amount_to_hand_off(claim: Claim) -> u32 {
+/// How many tokens or units a request asks for if the grant will be handed off: tokens for a whole budget. A retained hold
+/// is given to one guard after the other for as long as no other client asks for it.
+pub(crate) fn amount_to_hand_off(claim: Claim, is_retained: bool) -> u32 {
     match claim {
+        Claim::Tokens(_) if is_retained => LARGEST_BUDGET,
         Claim::Tokens(_) => HANDOFF_BUDGET,
         Claim::Units { units, .. } => units,
         Claim::Nothing => 0,

@@ -71,6 +71,15 @@ impl<T> Cohort<T> {
         Self { failure: None, ..self }
     }
 
+    /// Whether a new member has to wait.
+    pub(super) fn would_wait(&self, id: &CohortId) -> bool {
+        !self.waiting.is_empty() || self.asking.len() + self.holding.len() >= id.capacity()
+    }
+
+    pub(super) fn one_held(&self) -> Option<u64> {
+        self.holding.iter().next().copied()
+    }
+
     pub(super) fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
     }
@@ -131,12 +140,11 @@ impl<T> Change<'_, T> {
 
     /// Returns whether the member has to wait.
     pub(super) fn join(&mut self, member: u64, waker: &mut Option<Waker>) -> bool {
-        let Cohort { waiting, asking, holding, .. } = &mut *self.cohort;
-        let waits = !waiting.is_empty() || asking.len() + holding.len() >= self.id.capacity();
+        let waits = self.cohort.would_wait(self.id);
         if waits {
-            waiting.insert(member, waker.take());
+            self.cohort.waiting.insert(member, waker.take());
         } else {
-            asking.insert(member);
+            self.cohort.asking.insert(member);
         }
         waits
     }
@@ -146,9 +154,14 @@ impl<T> Change<'_, T> {
         self.cohort.waiting.len() > self.cohort.tickets.len()
     }
 
+    /// Whether no member waits, not even for a ticket.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cohort.waiting.is_empty() && self.cohort.tickets.is_empty()
+    }
+
     /// The number of an attempt id that the cohort holds. If it holds several, it can be any of them.
     pub(crate) fn one_held(&self) -> Option<u64> {
-        self.cohort.holding.iter().next().copied()
+        self.cohort.one_held()
     }
 
     pub(crate) fn is_held(&self, hold: u64) -> bool {

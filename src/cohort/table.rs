@@ -59,6 +59,16 @@ impl<T> Cohorts<T> {
         Joined { number, waits }
     }
 
+    /// Whether a member that joins has to wait.
+    pub(crate) fn would_wait(&self, id: &CohortId) -> bool {
+        self.cohorts.get(id).is_some_and(|cohort| cohort.would_wait(id))
+    }
+
+    /// The number of an attempt id that the cohort holds. If it holds several, it can be any of them.
+    pub(crate) fn one_held(&self, id: &CohortId) -> Option<u64> {
+        self.cohorts.get(id)?.one_held()
+    }
+
     /// The member asks the server.
     pub(crate) fn set_asking(&mut self, id: &CohortId, member: u64) {
         self.change_or_create(id, |cohort| cohort.set_asking(member));

@@ -77,6 +77,10 @@ pub(super) struct Attempt {
     /// all other calls.
     pub(super) waits_with: u32,
     pub(super) revoked: bool,
+    /// Whether the hold will be retained.
+    pub(super) is_retained: bool,
+    /// Whether another client has asked for the hold that the attempt became, before the answer said that it is held.
+    pub(super) wanted: bool,
     pub(super) outcome: Option<Outcome>,
     pub(super) waker: Option<Waker>,
 }
@@ -96,6 +100,8 @@ impl Attempt {
             unanswered: None,
             waits_with: 0,
             revoked: false,
+            is_retained: false,
+            wanted: false,
             outcome: None,
             waker: None,
         }

@@ -73,6 +73,9 @@ impl Attempts {
     /// Opens the attempt under a new attempt id. `is_held` says whether an attempt id is held.
     pub(super) fn open(&mut self, attempt: Attempt, is_held: impl Fn(u64) -> bool) -> AttemptId {
         let mut id = self.fresh_id();
+        if attempt.is_retained {
+            id = id.retained();
+        }
         if mutant::on(Mutant::AttemptIdReused) {
             id.n = (1..).find(|n| !self.open.contains_key(n) && !is_held(*n)).unwrap_or(1);
             self.last_id = id.n;

@@ -46,6 +46,13 @@ impl State {
         self.confirmations.close();
     }
 
+    /// Releases all idle holds: the last handle of the client is gone, and they have no guard that keeps it alive.
+    pub(super) fn close_idles(&mut self, now: Instant) {
+        for n in self.idles.numbers() {
+            self.hold_handler().close(n, now);
+        }
+    }
+
     fn names_with_attempts(&self, now: Instant) -> Vec<(Arc<Keys>, Name)> {
         let mut attempts: Vec<_> =
             self.attempts.iter().map(|(n, attempt)| (attempt.queued_at.unwrap_or(now), n, &attempt.keys)).collect();

@@ -4,3 +4,4 @@ pub(super) mod ahead;
 pub(super) mod attempt;
 pub(super) mod handoff;
 pub(super) mod hold;
+pub(super) mod idle;

@@ -65,6 +65,11 @@ impl Holds {
         numbers
     }
 
+    /// Those that are retained, used or idle.
+    pub(super) fn retained(&self) -> Vec<u64> {
+        self.held.values().filter(|held| held.hold.id.is_retained()).map(|held| held.hold.id.n).collect()
+    }
+
     /// Keeps the hold until `deadline`, with the renewals of its term.
     pub(super) fn insert(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
         self.insert_as(Watch::Renewed, hold, deadline, now);

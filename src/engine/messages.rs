@@ -16,7 +16,10 @@ impl State {
     /// Handles a message for this client. It may come late, twice or never.
     pub(super) fn deliver(&mut self, message: Message, now: Instant) {
         match message {
-            Message::Granted { id, .. } | Message::Revoked { id } | Message::Ends { id, .. }
+            Message::Granted { id, .. }
+            | Message::Revoked { id }
+            | Message::Wanted { id }
+            | Message::Ends { id, .. }
                 if !self.attempts.is_own(id) => {}
             Message::Granted { id, token, at } => self.deliver_grant(id, token, at, now),
             Message::Revoked { id } => {
@@ -24,6 +27,14 @@ impl State {
                     attempt.revoked = true;
                 }
                 self.hold_handler().lose_and_clean_up(id.n, Loss::Revoked, now);
+            }
+            Message::Wanted { id } => {
+                if let Some(attempt) = self.attempts.get_mut(id.n) {
+                    attempt.wanted = true;
+                }
+                if !mutant::on(Mutant::WantedIgnored) {
+                    self.handoff_handler().set_wanted(id.n, now);
+                }
             }
             Message::Open { ids } => {
                 for id in self.attempts.own(ids) {

@@ -17,6 +17,7 @@ use crate::engine::handler::handoff::{Assets, HandoffHandler};
 use crate::engine::handler::hold::HoldHandler;
 use crate::engine::heartbeats::Heartbeats;
 use crate::engine::holds::Holds;
+use crate::engine::idles::Idles;
 use crate::engine::inboxes::Inboxes;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::engine::schedule::{Schedule, sooner};
@@ -36,6 +37,7 @@ pub(super) struct State {
     pub(super) cleanups: Cleanups,
     pub(super) confirmations: Confirmations,
     pub(super) aheads: Aheads,
+    pub(super) idles: Idles,
     /// The counters that the tables cannot derive.
     pub(super) stats: Stats,
     /// The time for which the watchdog has set its timer.
@@ -79,6 +81,7 @@ impl State {
             cleanups: Cleanups::default(),
             confirmations: Confirmations::default(),
             aheads: Aheads::default(),
+            idles: Idles::default(),
             stats: Stats::default(),
             armed: None,
             is_ending: false,
@@ -90,13 +93,18 @@ impl State {
     }
 
     pub(super) fn hold_handler(&mut self) -> HoldHandler<'_> {
-        let Self { attempts, holds, cohorts, cleanups, aheads, stats, .. } = self;
-        HoldHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads }, stats }
+        let Self { attempts, holds, cohorts, cleanups, aheads, idles, stats, .. } = self;
+        HoldHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads, idles }, stats }
     }
 
     pub(super) fn handoff_handler(&mut self) -> HandoffHandler<'_> {
-        let Self { attempts, holds, cohorts, cleanups, aheads, .. } = self;
-        HandoffHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads } }
+        let Self { attempts, holds, cohorts, cleanups, aheads, idles, .. } = self;
+        HandoffHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads, idles } }
+    }
+
+    /// Whether the cohort has a hold that no member uses.
+    pub(super) fn has_idle(&self, cohort: &CohortId) -> bool {
+        self.idles.len() > 0 && self.cohorts.one_held(cohort).is_some_and(|n| self.idles.is_idle(n))
     }
 
     pub(super) fn open(&mut self, attempt: Attempt) -> AttemptId {
@@ -105,7 +113,7 @@ impl State {
 
     /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
     pub(super) fn grant(&mut self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
-        let Attempt { keys, lease, member, queued_at, mut revoked, .. } = self.attempts.remove(id.n)?;
+        let Attempt { keys, lease, member, queued_at, mut revoked, wanted, .. } = self.attempts.remove(id.n)?;
         if mutant::on(Mutant::RevokedGrantHeld) {
             revoked = false;
         }
@@ -124,6 +132,10 @@ impl State {
             if queued_at.is_some() {
                 self.aheads.set(id.n, Ahead::Refused);
             }
+            // Those behind it in the queue have asked the holder before this one.
+            if id.is_retained() && (wanted || queued_at.is_some()) {
+                self.idles.set_wanted(id.n);
+            }
         }
         Some(hold)
     }
@@ -137,14 +149,15 @@ impl State {
 
     /// When the watchdog has something to do next.
     pub(super) fn next(&self) -> Option<Instant> {
-        sooner(self.holds.next(), self.attempts.heartbeats.next())
+        sooner(sooner(self.holds.next(), self.attempts.heartbeats.next()), self.idles.next())
     }
 
     /// Whether the watchdog has something to do sooner than it expects.
     fn arm(&mut self) -> bool {
         // Most hand-offs change neither the schedule nor the heartbeats, and computing the next time is costly.
         let is_changed = self.holds.take_rescheduled() | self.attempts.heartbeats.take_changed();
-        if !is_changed {
+        let ends_sooner = self.idles.next().is_some_and(|next| self.armed.is_none_or(|armed| next < armed));
+        if !is_changed && !ends_sooner {
             return false;
         }
         let Some(next) = self.next() else { return false };

@@ -31,6 +31,7 @@ mod endings;
 mod handed_off;
 mod heartbeat_reply;
 mod identity;
+mod idle;
 mod inbox;
 mod slots;
 mod storm;
@@ -55,7 +56,7 @@ fn keys(name: &str) -> Arc<Keys> {
 impl Engine {
     /// Adds a member whose task nothing wakes.
     fn join_asleep(&self, cohort: &CohortId, max_waiters: u32) -> Result<u64, CannotJoin> {
-        self.join(cohort, max_waiters, Waker::noop()).map(|joined| joined.number)
+        self.join(cohort, max_waiters, Some(Waker::noop()), an_instant()).map(|joined| joined.number)
     }
 }
 
@@ -130,7 +131,7 @@ impl Setup {
         let state = lock(&self.engine.state);
         assert!(state.attempts.is_empty() && state.holds.is_empty() && state.cohorts.is_empty(), "{state:?}");
         assert!(state.cleanups.is_empty() && state.cleanups.is_idle() && state.next().is_none(), "{state:?}");
-        assert!(state.aheads.is_empty(), "{state:?}");
+        assert!(state.aheads.is_empty() && state.idles.is_empty(), "{state:?}");
         drop(state);
         let Stats { held, waiting, .. } = self.engine.stats();
         assert_eq!((held, waiting), (0, 0));

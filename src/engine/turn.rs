@@ -3,7 +3,7 @@
 //! | turn | given when | the member |
 //! |---|---|---|
 //! | lead | the cohort has nothing to expect a turn from | asks the server |
-//! | held | a member is done with a hold | holds it, with a token of its own |
+//! | held | a member is done with a hold, or the hold was idle | holds it, with a token of its own |
 //! | attempt | the hand-off budget of the hold is spent | releases the hold and queues up, in one request |
 //! | attempt | a member gave up while its request was under way | continues it |
 //! | attempt | a ticket of the cohort is decided | continues it |
@@ -28,6 +28,8 @@ pub(crate) enum Turn {
     Held {
         hold: Arc<Hold>,
         budget: HandoffBudget,
+        /// Whether the hold was idle, and not handed off by another member.
+        was_idle: bool,
     },
     Attempt(AttemptHandoff),
 }
@@ -81,4 +83,6 @@ pub(crate) struct Closed;
 pub(crate) enum CannotJoin {
     Closed,
     Full,
+    /// It does not wait, and another member asks or holds.
+    Busy,
 }

@@ -46,6 +46,9 @@ impl State {
             // A renewal whose answer was late or lost may have kept the hold in Redis.
             self.hold_handler().lose_and_clean_up(n, Loss::Expired, now);
         }
+        for n in self.idles.due(now) {
+            self.handoff_handler().release_idle(n, now);
+        }
         let renew = self.holds.renewable(due.renew, now);
         let heartbeat = std::iter::from_fn(|| self.next_heartbeat(now)).collect();
         let cleanups = self.cleanups.start();

@@ -33,6 +33,7 @@ pub(crate) fn began(reasons: impl IntoIterator<Item = &'static str>) {
     renewed(0);
     not_renewed(0);
     handed_off(0);
+    retained(0);
     subscriptions_refused(0);
     storms_capped(0);
     reasons.into_iter().for_each(|reason| lost(reason, 0));
@@ -56,6 +57,10 @@ pub(super) fn lost(reason: &'static str, holds: u64) {
 
 pub(crate) fn handed_off(grants: u64) {
     count!("bowline_hand_offs_total", grants);
+}
+
+pub(crate) fn retained(grants: u64) {
+    count!("bowline_retained_total", grants);
 }
 
 #[cfg(feature = "_redis")]

@@ -5,33 +5,56 @@ use std::fmt;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// Identifies one acquisition attempt, in Redis and in messages: `<client uuid>:<n>`.
+/// Identifies one acquisition attempt, in Redis and in messages: `<client uuid>:<n>`, with an `r` behind it if the hold is
+/// [retained](Self::is_retained).
 ///
 /// An id is never reused, so a late reply or message about an attempt that has been decided matches nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct AttemptId {
     pub(crate) client: Uuid,
+    /// With the bit [`RETAINED`] in the number, so that the number alone tells attempts of one client apart.
     pub(crate) n: u64,
 }
 
-/// The bytes of the longest id: a uuid, a colon and a number.
-const LONGEST: usize = Hyphenated::LENGTH + 1 + 20;
+/// Set in the numbers of attempts whose hold is retained.
+const RETAINED: u64 = 1 << 63;
+
+/// The bytes of the longest id: a uuid, a colon, a number and the mark of a retained hold.
+const LONGEST: usize = Hyphenated::LENGTH + 1 + 20 + 1;
 
 impl AttemptId {
+    /// The same, for an attempt whose hold is retained.
+    pub(crate) fn retained(self) -> Self {
+        Self { n: self.n | RETAINED, ..self }
+    }
+
+    /// Whether the client may keep the hold while it does not use it. Those who wait for it ask the client to release
+    /// it.
+    pub(crate) fn is_retained(self) -> bool {
+        self.n & RETAINED != 0
+    }
+
     pub(crate) fn text(self) -> String {
         let mut text = String::with_capacity(LONGEST);
         text.push_str(self.client.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]));
         text.push(':');
-        text.push_str(itoa::Buffer::new().format(self.n));
+        text.push_str(itoa::Buffer::new().format(self.n & !RETAINED));
+        if self.is_retained() {
+            text.push('r');
+        }
         text
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (client, n) = text.split_once(':')?;
-        Some(Self { client: Uuid::try_parse(client).ok()?, n: n.parse().ok()? })
+    /// Reads an id that was found in Redis or in a message, which another program may have written.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (client, number) = text.split_once(':')?;
+        let (number, is_retained) = number.strip_suffix('r').map_or((number, false), |number| (number, true));
+        let n = number.parse().ok().filter(|n| n & RETAINED == 0)?;
+        let id = Self { client: Uuid::try_parse(client).ok()?, n };
+        Some(if is_retained { id.retained() } else { id })
     }
 
-    /// The client of an attempt id found in Redis, which another program may have written.
+    /// The client of an attempt id found in Redis.
     pub(crate) fn client_of(text: &str) -> Option<Uuid> {
         Self::parse(text).map(|id| id.client)
     }
@@ -40,7 +63,8 @@ impl AttemptId {
 /// Shows enough to tell two ids apart in a log, and too little to act as the holder.
 impl fmt::Debug for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.4}..:{}", self.client.simple().to_string(), self.n)
+        let mark = if self.is_retained() { "r" } else { "" };
+        write!(f, "{:.4}..:{}{mark}", self.client.simple().to_string(), self.n & !RETAINED)
     }
 }
 
@@ -55,8 +79,12 @@ mod tests {
         assert_eq!(id.text(), text);
         assert_eq!(AttemptId::parse(text), Some(id));
         assert_eq!(AttemptId::client_of(text), Some(id.client));
-        for junk in ["", "7:12", "00000000-0000-0000-0000-000000000007", "00000000-0000-0000-0000-000000000007:-1"] {
-            assert_eq!(AttemptId::parse(junk), None, "{junk:?}");
+        let retained = id.retained();
+        assert_eq!((retained.text(), retained.is_retained(), id.is_retained()), (format!("{text}r"), true, false));
+        assert_eq!(AttemptId::parse(&retained.text()), Some(retained));
+        for junk in ["", "7:12", "{}", "{}:-1", "{}:", "{}:r", "{}:1rr", "{}:9223372036854775808"] {
+            let junk = junk.replace("{}", &id.client.to_string());
+            assert_eq!(AttemptId::parse(&junk), None, "{junk:?}");
         }
         assert!(!format!("{id:?}").contains(&id.client.to_string()));
     }

@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         self.facts().word
     }
 

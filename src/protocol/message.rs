@@ -17,6 +17,10 @@ pub(crate) enum Message {
     Revoked {
         id: AttemptId,
     },
+    /// Another acquisition waits for this hold, which is retained.
+    Wanted {
+        id: AttemptId,
+    },
     /// The latch is open now, for which these attempts waited.
     Open {
         ids: Vec<AttemptId>,
@@ -39,6 +43,9 @@ impl Message {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {
             return Some(Self::Revoked { id: AttemptId::parse(id)? });
+        }
+        if let Some(id) = text.strip_prefix("wanted ") {
+            return Some(Self::Wanted { id: AttemptId::parse(id)? });
         }
         if let Some(ends) = text.strip_prefix("ends ") {
             let (left, id) = ends.split_once(' ')?;
@@ -75,6 +82,8 @@ mod tests {
         assert_eq!(Message::parse(format!("9 30000 {}", id().text()).as_bytes()), Some(granted));
         let revoked = Message::Revoked { id: id() };
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));
+        let wanted = Message::Wanted { id: id().retained() };
+        assert_eq!(Message::parse(format!("wanted {}", id().retained().text()).as_bytes()), Some(wanted));
         let open = Message::Open { ids: vec![id()] };
         assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
@@ -92,6 +101,8 @@ mod tests {
             "x 1 y:1",
             "revoked",
             "revoked x",
+            "wanted",
+            "wanted 5",
             "9 1 a:b",
             "-1 2 3",
             "99999999999999999 1 ",

@@ -15,7 +15,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(1);
 impl Rehearsal<'_> {
     /// Ids that no other attempt of the client has, because it counts from 1.
     pub(super) fn ids(&self) -> [AttemptId; 3] {
-        [0, 1, 2].map(|n| AttemptId { client: self.client, n: u64::MAX - n })
+        [0, 1, 2].map(|n| AttemptId { client: self.client, n: i64::MAX.unsigned_abs() - n })
     }
 
     pub(super) fn tickets(&self, amount: u32) -> [Ticket; 3] {

@@ -23,6 +23,8 @@ pub(crate) enum Acquired {
         now: ServerMillis,
     },
     Busy {
+        /// Whether the hold in the way is released for one that waits, unless it is used.
+        is_retained: bool,
         call_again: bool,
         now: ServerMillis,
     },
@@ -179,9 +181,9 @@ pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired>
             call_again: fields.flag()?,
             now: fields.number()?,
         },
-        "BUSY" => {
+        word @ ("BUSY" | "RETAINED") => {
             fields.ttl()?;
-            Acquired::Busy { call_again: fields.flag()?, now: fields.number()? }
+            Acquired::Busy { is_retained: word == "RETAINED", call_again: fields.flag()?, now: fields.number()? }
         }
         "FULL" => {
             fields.number()?;

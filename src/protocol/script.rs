@@ -80,7 +80,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 24] = [
+const FRAGMENTS: [(&str, &str); 25] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
@@ -105,6 +105,7 @@ const FRAGMENTS: [(&str, &str); 24] = [
     ("read_token", include_str!("fragments/read_token.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),
     ("token", include_str!("fragments/token.lua")),
+    ("wanted", include_str!("fragments/wanted.lua")),
 ];
 
 fn compose(text: &str) -> String {

@@ -51,7 +51,7 @@ pub(super) async fn take_turn(
             match taken {
                 Either::Left((Ok(turn), _)) => {
                     master.served(&turns[n]);
-                    return Ok(turn);
+                    return Ok(turn.held());
                 }
                 Either::Left((Err(error), _)) => {
                     if !masters.set_failed(n, &turns[n], (error.kind(), error.details()), times) {

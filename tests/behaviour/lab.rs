@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bowline::{ConfigBuilder, blocking};
 
 use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
+pub(crate) use acquire::Acquire;
 pub(crate) use client::Client;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

@@ -11,6 +11,7 @@ mod input;
 mod lease;
 mod operator;
 mod queue;
+mod retained;
 mod wrong_type;
 
 // Tests that need futures: polled by hand, dropped half-way, or nested.

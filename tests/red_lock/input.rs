@@ -44,6 +44,8 @@ async fn names_and_leases_are_checked(env: Env) {
         locks.lock("a").lease(ms(3001)).await.map(drop).unwrap_err(),
         locks.lock("a").expires_after(ms(3001)).await.map(drop).unwrap_err(),
         locks.lock("a").acknowledged_by(1).await.map(drop).unwrap_err(),
+        locks.lock("a").retained(ms(100)).await.map(drop).unwrap_err(),
+        locks.try_lock("a").retained(ms(100)).await.map(drop).unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");

@@ -31,6 +31,7 @@ mod refusals;
 mod release;
 mod renew;
 mod replica;
+mod retained;
 mod sharded;
 mod token;
 mod vote;

@@ -29,6 +29,8 @@ pub struct Actor {
     pub client: Client,
     pub executor: Arc<dyn Executor>,
     pub names: Vec<String>,
+    /// The client's.
+    pub lease: Duration,
     pub random: Random,
 }
 
@@ -41,7 +43,7 @@ impl Actor {
             match self.world.workload {
                 Workload::Latches => self.use_latch().await,
                 Workload::Leases => self.use_lease().await,
-                Workload::Locks | Workload::Permits => self.operate(&holder).await,
+                Workload::Locks | Workload::Permits | Workload::Retained => self.operate(&holder).await,
             }
         }
         let mut state = self.world.state.lock().unwrap();
@@ -57,7 +59,7 @@ impl Actor {
         let name = self.random.pick(&self.names).clone();
         let what = match self.world.workload {
             Workload::Permits => self.what(&name),
-            Workload::Locks | Workload::Leases | Workload::Latches => What::Lock,
+            Workload::Locks | Workload::Leases | Workload::Latches | Workload::Retained => What::Lock,
         };
         if let What::Permits(_) = what
             && !self.world.calm
@@ -83,7 +85,12 @@ impl Actor {
             Some(Waits { fair, timeout, max_waiters })
         };
         let holder = Some(holder).filter(|_| with_holder && what.is_reentrant());
-        let how = How { lease, holder, waits, ..How::default() };
+        let mut how = How { lease, holder, waits, ..How::default() };
+        if self.world.workload == Workload::Retained && self.random.one_in(2) {
+            how.lease = None;
+            how.retained = Some(self.random.between(MS, self.lease / 3));
+            how.for_retained = (!calm && self.random.one_in(2)).then(|| self.random.between(Duration::ZERO, 100 * MS));
+        }
         let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);
         if let What::Permits(count) = what {

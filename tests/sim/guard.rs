@@ -74,6 +74,9 @@ pub struct How<'a> {
     pub renewed: Option<Duration>,
     pub at_most: Option<Duration>,
     pub holder: Option<&'a Holder>,
+    /// How long the lock is kept idle, and how long a try waits for one that another process keeps.
+    pub retained: Option<Duration>,
+    pub for_retained: Option<Duration>,
     /// `None`: if it is free at once.
     pub waits: Option<Waits>,
 }
@@ -129,8 +132,17 @@ impl How<'_> {
         if let Some(limit) = self.at_most {
             (acquire, attempt) = (acquire.hold_at_most(limit), attempt.hold_at_most(limit));
         }
+        if let Some(time) = self.for_retained {
+            attempt = attempt.for_retained(time);
+        }
+        if let Some(time) = self.retained {
+            attempt = attempt.retained(time);
+        }
         let Some(waits) = &self.waits else { return attempt.await };
         acquire = if waits.fair { acquire.fair() } else { acquire.non_fair() };
+        if let Some(time) = self.retained {
+            acquire = acquire.retained(time);
+        }
         if let Some(timeout) = waits.timeout {
             acquire = acquire.timeout(timeout);
         }

@@ -60,7 +60,7 @@ fn seeds(name: &str, workload: Workload, faults: Faults) -> u64 {
         // These runs have fewer states.
         Workload::Latches => SEEDS * 2 / 5,
         Workload::Leases => SEEDS * 2 / 5,
-        Workload::Locks | Workload::Permits => SEEDS,
+        Workload::Locks | Workload::Permits | Workload::Retained => SEEDS,
     };
     seeds_of(name, usual, |seed| run(seed, workload, faults))
 }
@@ -145,6 +145,36 @@ fn failovers() {
 #[test]
 fn everything() {
     seeds("everything", Workload::Locks, EVERYTHING);
+}
+
+#[test]
+fn retained_fault_free() {
+    seeds("retained_fault_free", Workload::Retained, NONE);
+}
+
+#[test]
+fn retained_network() {
+    seeds("retained_network", Workload::Retained, NETWORK);
+}
+
+#[test]
+fn retained_freezes() {
+    seeds("retained_freezes", Workload::Retained, FREEZES);
+}
+
+#[test]
+fn retained_losses() {
+    seeds("retained_losses", Workload::Retained, LOSSES);
+}
+
+#[test]
+fn retained_failovers() {
+    seeds("retained_failovers", Workload::Retained, FAILOVERS);
+}
+
+#[test]
+fn retained_everything() {
+    seeds("retained_everything", Workload::Retained, EVERYTHING);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod many;
 mod masters;
 mod queue;
 mod requests;
+mod retained;
 mod sharded;
 
 /// How many seeds a scene has.
@@ -72,6 +73,9 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("kept_guard", |stage| Box::pin(cohort::kept_guard(stage))),
     ("shared_cohort", |stage| Box::pin(cohort::shared_cohort(stage))),
     ("late_clock", |stage| Box::pin(cohort::late_clock(stage))),
+    ("asked_for_idle", |stage| Box::pin(retained::asked_for_idle(stage))),
+    ("closed_idle", |stage| Box::pin(retained::closed_idle(stage))),
+    ("thawed_idle", |stage| Box::pin(retained::thawed_idle(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("lost_answer", |stage| Box::pin(requests::lost_answer(stage))),
     ("unread_reply", |stage| Box::pin(requests::unread_reply(stage))),

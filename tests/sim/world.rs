@@ -72,6 +72,8 @@ pub enum Workload {
     /// All of them, with leases that are fixed and extended, or renewed up to a limit, and in sections and scopes.
     Leases,
     Latches,
+    /// Locks that their clients keep idle, beside others.
+    Retained,
 }
 
 /// How a run ended.
@@ -159,7 +161,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
     // Not drawn from the seed, so that the seeds of the other runs keep their meaning.
     let crowd = match workload {
         Workload::Permits => seed.is_multiple_of(3),
-        Workload::Locks => matches!(seed % 7, 0 | 4 | 6),
+        Workload::Locks | Workload::Retained => matches!(seed % 7, 0 | 4 | 6),
         Workload::Latches | Workload::Leases => false,
     };
     let world = World::new(machine, &server, workload, faults, longest, retry_timeout);
@@ -245,6 +247,7 @@ impl World {
                     client: client.clone(),
                     executor: executor.clone(),
                     names: names.clone(),
+                    lease,
                     random: Random::new(seed),
                 };
                 executor.spawn(Box::pin(actor.live(operations)));

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::request::Request;
-use crate::config::{Config, MIN_LEASE, check_lease, check_replicas};
+use crate::config::{MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::holder::Holder;
 use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
+use crate::tuning::FOR_RETAINED;
 
 /// One primitive to acquire, and how much of it.
 #[derive(Clone, Debug)]
@@ -51,6 +53,10 @@ pub(crate) struct Choices {
     pub(super) replicas: Option<u32>,
     pub(super) holder: Option<Holder>,
     pub(super) max_waiters: Option<u32>,
+    /// How long the hold is kept idle.
+    pub(super) retained: Option<Duration>,
+    /// How long a try waits for a hold that another client keeps.
+    pub(super) for_retained: Option<Duration>,
 }
 
 impl Options {
@@ -88,7 +94,7 @@ impl Options {
             Parts::Several(parts) => parts.first().cloned().ok_or_else(|| nothing_to_acquire(operation))?,
         };
         let (source, keys) = primitive.into_keys(operation)?;
-        let request = choices.request(operation, keys, amount, wait, &source.context.config)?;
+        let request = choices.request(operation, keys, amount, wait, &source)?;
         Ok((source, request))
     }
 
@@ -96,12 +102,40 @@ impl Options {
     pub(crate) fn request(&self, part: &Part, wait: bool) -> Result<Request> {
         let Part { primitive, amount } = part;
         let keys = primitive.keys(self.operation)?.clone();
-        self.choices.request(self.operation, keys, *amount, wait, &primitive.context().config)
+        if self.choices.retained.is_some() {
+            return Err(not_retained(self.operation, "a MultiLock").with_name(&keys.name));
+        }
+        self.choices.request(self.operation, keys, *amount, wait, &primitive.source)
     }
 }
 
 fn nothing_to_acquire(operation: &'static str) -> Error {
     Error::because(ErrorKind::InvalidInput, operation, "there is no name to acquire")
+}
+
+fn not_retained(operation: &'static str, what: &str) -> Error {
+    Error::because(ErrorKind::InvalidInput, operation, format!("only a lock of one client can be retained, not {what}"))
+}
+
+fn retained_as_others(operation: &'static str) -> Error {
+    let reason = "a retained hold has the client's own renewed lease, no limit, and waits for no replicas";
+    Error::because(ErrorKind::InvalidInput, operation, reason)
+}
+
+fn check_retained(
+    operation: &'static str,
+    time: Duration,
+    lease: Duration,
+    (is_lock, what): (bool, &str),
+) -> Result<()> {
+    if !is_lock {
+        return Err(not_retained(operation, what));
+    }
+    if time.is_zero() || time > lease / 3 {
+        let reason = format!("a hold is retained for more than 0 and at most {:?}, a third of the lease", lease / 3);
+        return Err(Error::because(ErrorKind::InvalidInput, operation, reason));
+    }
+    Ok(())
 }
 
 impl Choices {
@@ -116,15 +150,22 @@ impl Choices {
         keys: Arc<Keys>,
         amount: u32,
         wait: bool,
-        config: &Config,
+        source: &HoldSource,
     ) -> Result<Request> {
+        let config = &source.context.config;
         self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
         let (fair, renewed) = (!self.non_fair, !self.is_fixed);
         let lease = self.lease.unwrap_or(own);
         let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
-        let joins_cohort = wait && !fair && renewed && as_others && keys.kind.joins_cohort(amount);
+        let joins_cohort = !fair && renewed && as_others && keys.kind.joins_cohort(amount);
+        if let Some(time) = self.retained {
+            let kept_by = if source.quorum.is_some() { "a RedLock" } else { keys.kind.word() };
+            check_retained(operation, time, own, (keys.kind == Kind::Lock && source.quorum.is_none(), kept_by))
+                .and_then(|()| if joins_cohort && replicas == 0 { Ok(()) } else { Err(retained_as_others(operation)) })
+                .map_err(|error| error.with_name(&keys.name))?;
+        }
         Ok(Request {
             operation,
             keys,
@@ -136,7 +177,9 @@ impl Choices {
             replicas,
             max_waiters: self.max_waiters.unwrap_or(0),
             fair,
-            joins_cohort,
+            joins_cohort: joins_cohort && (wait || self.retained.is_some()),
+            retained: self.retained,
+            for_retained: self.for_retained.unwrap_or(FOR_RETAINED),
             timeout: self.timeout,
             holder: self.holder,
         })

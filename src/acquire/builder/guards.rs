@@ -2,9 +2,9 @@
 
 use std::future::Future;
 
-use crate::acquire::acquire;
 use crate::acquire::builder::choices::Options;
 use crate::acquire::builder::obtain::Obtain;
+use crate::acquire::enter::acquire;
 use crate::error::Result;
 use crate::hold::guard::{LockGuard, Permit, ReadGuard, WriteGuard};
 

@@ -40,6 +40,14 @@ impl<G> TryAcquire<G> {
         self.options.choices.timeout = Some(timeout);
         self
     }
+
+    /// Limits the wait for a hold that another client [retains](crate::Acquire::retained): that client is asked, and
+    /// releases the hold unless it uses it. The default is 50 ms. With zero, such a hold is taken for one that is used,
+    /// and the attempt resolves to `None` at once.
+    pub fn for_retained(mut self, time: Duration) -> Self {
+        self.options.choices.for_retained = Some(time);
+        self
+    }
 }
 
 builder!(TryAcquire);

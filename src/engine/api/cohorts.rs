@@ -15,17 +15,32 @@ use crate::observe::meter;
 use crate::protocol::key::Keys;
 
 impl Engine {
-    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit. If the member has to wait,
-    /// its turn wakes `waker`.
-    pub(crate) fn join(&self, cohort: &CohortId, max_waiters: u32, waker: &Waker) -> Result<Joined, CannotJoin> {
+    /// Adds a member to the cohort, unless `max_waiters` members wait there; 0 is no limit. If the cohort has an idle
+    /// hold, the member gets it. If the member has to wait, its turn wakes `waker`. One without a waker does not join a
+    /// cohort in which it would have to wait.
+    pub(crate) fn join(
+        &self,
+        cohort: &CohortId,
+        max_waiters: u32,
+        waker: Option<&Waker>,
+        now: Instant,
+    ) -> Result<Joined, CannotJoin> {
         // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
-        let mut waker = Some(waker.clone());
+        let (waits, mut waker) = (waker.is_some(), waker.cloned());
         self.change(|state| {
             if self.is_closed() {
                 return Err(CannotJoin::Closed);
             }
+            if state.has_idle(cohort) {
+                let joined = state.cohorts.join(cohort, &mut None);
+                state.handoff_handler().end_idle(cohort, now);
+                return Ok(Joined { waits: false, ..joined });
+            }
             if max_waiters > 0 && state.cohorts.waiting(cohort) >= max_waiters as usize {
                 return Err(CannotJoin::Full);
+            }
+            if !waits && state.cohorts.would_wait(cohort) {
+                return Err(CannotJoin::Busy);
             }
             Ok(state.cohorts.join(cohort, &mut waker))
         })
@@ -45,9 +60,10 @@ impl Engine {
                     return Poll::Ready(Err(Closed));
                 }
                 let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead { since: None }));
-                if let Ok(Turn::Held { hold, .. }) = &given {
+                if let Ok(Turn::Held { hold, was_idle, .. }) = &given {
                     state.stats.acquired += 1;
-                    state.stats.passed_on += 1;
+                    let count = if *was_idle { &mut state.stats.retained } else { &mut state.stats.passed_on };
+                    *count += 1;
                     state.holds.start_renewals(hold, now);
                 }
                 Poll::Ready(Ok((given, state.cohorts.last_member())))
@@ -59,8 +75,9 @@ impl Engine {
             // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
             polled = poll(&mut Some(context.waker().clone()));
         }
-        if let Poll::Ready(Ok((Ok(Turn::Held { .. }), _))) = &polled {
-            meter::handed_off(1);
+        if let Poll::Ready(Ok((Ok(Turn::Held { was_idle, .. }), _))) = &polled {
+            let count = if *was_idle { meter::retained } else { meter::handed_off };
+            count(1);
         }
         polled
     }
@@ -71,7 +88,7 @@ impl Engine {
         &self,
         keys: &Arc<Keys>,
         member: u64,
-        amount: u32,
+        (amount, is_retained): (u32, bool),
         lease: Duration,
         now: Instant,
     ) -> Result<AttemptHandoff, Closed> {
@@ -80,10 +97,11 @@ impl Engine {
                 return Err(Closed);
             }
             let cohort = CohortId::of(keys, amount);
-            let others_wait = state.cohorts.waiting(&cohort) > 0;
-            let amount = if others_wait { amount_to_hand_off(keys.kind.claim(amount)) } else { amount };
+            let serves_others = is_retained || state.cohorts.waiting(&cohort) > 0;
+            let amount = if serves_others { amount_to_hand_off(keys.kind.claim(amount), is_retained) } else { amount };
             state.cohorts.set_asking(&cohort, member);
-            let id = state.open(Attempt { member: Some(member), ..Attempt::new(keys, amount, lease, now) });
+            let attempt = Attempt { member: Some(member), is_retained, ..Attempt::new(keys, amount, lease, now) };
+            let id = state.open(attempt);
             Ok(AttemptHandoff::new(id, amount))
         })
     }
@@ -98,16 +116,17 @@ impl Engine {
         self.change(|state| state.handoff_handler().leave(cohort, member, now));
     }
 
-    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release
-    /// the hold.
+    /// Called when the owner is done with the hold. `true`: the next member holds now, or the hold is kept for one, for
+    /// at most the time `retained`. `false`: the owner must release the hold.
     pub(crate) fn hand_off(
         &self,
         cohort: &CohortId,
         hold: &mut Arc<Hold>,
         budget: HandoffBudget,
+        retained: Option<Duration>,
         now: Instant,
     ) -> bool {
-        let handed_off = self.change(|state| state.handoff_handler().hand_off(cohort, hold, budget, now));
+        let handed_off = self.change(|state| state.handoff_handler().hand_off(cohort, hold, (budget, retained), now));
         if handed_off {
             hold.notify_over();
         }

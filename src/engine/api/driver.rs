@@ -110,6 +110,7 @@ impl Engine {
         self.change(|state| {
             state.attempts.set_gap(now);
             state.holds.set_gap(now);
+            state.handoff_handler().want_all(now);
             // A client that is closing has ended all attempts and holds already, and its connection ends next.
             if !self.is_closed() {
                 state.cleanups.repeat(now);

@@ -79,11 +79,12 @@ impl Engine {
         }
     }
 
-    /// Lets the watchdog end once nothing is left to clean up.
-    pub(crate) fn end(&self) {
+    /// Lets the watchdog end once nothing is left to clean up. Idle holds are released.
+    pub(crate) fn end(&self, now: Instant) {
         self.change(|state| {
             self.set_closed();
             state.is_ending = true;
+            state.close_idles(now);
         });
         self.work.notify(usize::MAX);
     }
@@ -92,7 +93,7 @@ impl Engine {
     /// closed next.
     pub(crate) fn end_now(&self, now: Instant) {
         self.change(|state| drop(state.cleanups.finish(now)));
-        self.end();
+        self.end(now);
     }
 
     /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up.

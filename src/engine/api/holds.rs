@@ -64,6 +64,12 @@ impl Engine {
         });
     }
 
+    /// Whether the client keeps the hold without using it. `None`: the hold is another client's.
+    pub(crate) fn is_idle(&self, id: AttemptId) -> Option<bool> {
+        let state = self.look();
+        state.attempts.is_own(id).then(|| state.idles.is_idle(id.n))
+    }
+
     /// All counters except that of reconnects, which the connection counts.
     pub(crate) fn stats(&self) -> Stats {
         let state = self.look();
@@ -71,6 +77,6 @@ impl Engine {
         // The waiting members of a cohort are counted, and the attempts of the cohort are not.
         let (waiting, tickets) = state.cohorts.all_waiting();
         let waiting = count((state.attempts.len() + waiting).saturating_sub(tickets + state.aheads.attempts()));
-        Stats { held: count(state.holds.len()), waiting, ..state.stats }
+        Stats { held: count(state.holds.len() - state.idles.len()), waiting, ..state.stats }
     }
 }

@@ -73,7 +73,8 @@ impl Assets<'_> {
                 let queued = Queued { sent, asked: 1, holder_left: None, call_again: false };
                 self.attempts.set_queued(ask.attempt, queued, now);
                 self.aheads.set(n, Ahead::Queued(ask.attempt));
-                if is_parked {
+                self.idles.set_wanted(n);
+                if is_parked || self.idles.is_idle(n) {
                     self.release(cohort, &hold, now);
                 }
             }
@@ -102,7 +103,10 @@ impl Assets<'_> {
         budget: HandoffBudget,
         now: Instant,
     ) -> Option<Turn> {
-        let Spent { budget, token } = budget.spend(now)?;
+        let Spent { mut budget, token } = budget.spend(now)?;
+        if self.idles.is_wanted(hold.id.n) {
+            budget = budget.limited();
+        }
         // With less than half of the lease left, the next member asks the server, because it could not rely on a
         // renewal in time.
         let hold = self.holds.pass_on(hold, hold.lease / 2, token, now)?;
@@ -113,7 +117,7 @@ impl Assets<'_> {
             let attempt = self.attempts.open(attempt, |n| self.holds.is_held(n));
             self.aheads.begin(Ask::new(&hold, budget, attempt));
         }
-        Some(Turn::Held { hold, budget })
+        Some(Turn::Held { hold, budget, was_idle: false })
     }
 
     /// As [`hand_over`](Self::hand_over), by the budget that was granted ahead. The present one is used up first: it
@@ -140,9 +144,11 @@ impl Assets<'_> {
         self.holds.remove(hold.id.n);
         // Asks for the tokens of a whole budget even if only one member waits, because the present owner may want the
         // hold again before that member is done.
-        let amount = amount_to_hand_off(hold.keys.kind.claim(hold.amount));
+        let is_retained = hold.id.is_retained();
+        let amount = amount_to_hand_off(hold.keys.kind.claim(hold.amount), is_retained);
         let before = Some(hold.clone());
-        let attempt = Attempt { before: before.clone(), ..Attempt::new(&hold.keys, amount, hold.lease, now) };
+        let attempt =
+            Attempt { before: before.clone(), is_retained, ..Attempt::new(&hold.keys, amount, hold.lease, now) };
         let id = self.attempts.open(attempt, |n| self.holds.is_held(n));
         Some(Turn::Attempt(AttemptHandoff { before, ..AttemptHandoff::new(id, amount) }))
     }
@@ -156,7 +162,7 @@ impl Assets<'_> {
     }
 
     /// Releases a hold that belongs to no member.
-    fn release(&mut self, cohort: &mut Change<'_, Given>, hold: &Arc<Hold>, now: Instant) {
+    pub(in crate::engine) fn release(&mut self, cohort: &mut Change<'_, Given>, hold: &Arc<Hold>, now: Instant) {
         let n = hold.id.n;
         if self.holds.remove(n).is_some() {
             cohort.end_hold(n);
@@ -178,6 +184,7 @@ impl Assets<'_> {
     /// Called when the hold has ended. A ticket that was queued ahead belongs to the cohort now. A request without an
     /// answer is given up.
     pub(in crate::engine) fn end_ahead(&mut self, cohort: &mut Change<'_, Given>, n: u64, now: Instant) {
+        self.idles.end(n);
         match self.aheads.end(n) {
             Some(Ahead::UnderWay { attempt, .. }) => {
                 AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(attempt, true, now);

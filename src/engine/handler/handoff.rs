@@ -1,7 +1,7 @@
 //! Turns in a cohort: how they are given, handed on by a member that leaves, or cleaned up if no member wants them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
@@ -10,10 +10,10 @@ use crate::cohort::table::Cohorts;
 use crate::engine::ahead::{Ahead, Aheads};
 use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::attempts::Attempts;
-use crate::engine::cleanup::Cleanup;
 use crate::engine::cleanups::Cleanups;
 use crate::engine::handler::attempt::AttemptHandler;
 use crate::engine::holds::Holds;
+use crate::engine::idles::Idles;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, Given, SharedFailure, Turn};
 use crate::mutant::{self, Mutant};
@@ -30,6 +30,7 @@ pub(in crate::engine) struct Assets<'a> {
     pub(in crate::engine) holds: &'a mut Holds,
     pub(in crate::engine) cleanups: &'a mut Cleanups,
     pub(in crate::engine) aheads: &'a mut Aheads,
+    pub(in crate::engine) idles: &'a mut Idles,
 }
 
 /// What happens to a hold when its owner is done with it.
@@ -73,13 +74,13 @@ impl HandoffHandler<'_> {
         self.cohorts.change(&cohort, |cohort| self.assets.give_decided(cohort, id, now));
     }
 
-    /// Called when the owner is done with the hold. `false`: the owner must release it, because every waiting member
-    /// has a ticket or the hold is lost.
+    /// Called when the owner is done with the hold, which is kept for the time `retained` if no member waits. `false`:
+    /// the owner must release it, because every waiting member has a ticket, or the hold is lost or not kept.
     pub(in crate::engine) fn hand_off(
         &mut self,
         cohort: &CohortId,
         hold: &mut Arc<Hold>,
-        budget: HandoffBudget,
+        (budget, retained): (HandoffBudget, Option<Duration>),
         now: Instant,
     ) -> bool {
         let handed_off = self.cohorts.change(cohort, |cohort| {
@@ -88,6 +89,13 @@ impl HandoffHandler<'_> {
                 is_held = true;
             }
             let goes_on = is_held && cohort.needs_turn();
+            if is_held
+                && cohort.is_empty()
+                && let Some(time) = retained
+                && self.assets.keep_idle(hold, budget, time, now)
+            {
+                return true;
+            }
             let next = if goes_on { self.assets.next(hold, budget, now) } else { Next::Released };
             if !matches!(next, Next::Turn(Turn::Held { .. }) | Next::Parked) {
                 cohort.end_hold(hold.id.n);
@@ -157,13 +165,7 @@ impl Assets<'_> {
                 }
             }
             Err(Ok(Turn::Lead { .. }) | Err(SharedFailure { .. })) => {}
-            Err(Ok(Turn::Held { hold, .. })) => {
-                if self.holds.remove(hold.id.n).is_some() {
-                    cohort.end_hold(hold.id.n);
-                    self.cleanups.push(Cleanup::of(&hold, now));
-                    self.end_ahead(cohort, hold.id.n, now);
-                }
-            }
+            Err(Ok(Turn::Held { hold, .. })) => self.release(cohort, &hold, now),
             Err(Ok(Turn::Attempt(AttemptHandoff { id, .. }))) => self.give_up(id, now),
         }
     }

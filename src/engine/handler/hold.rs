@@ -35,6 +35,9 @@ impl HoldHandler<'_> {
 
     /// Ends the hold because the client is closed.
     pub(in crate::engine) fn close(&mut self, n: u64, now: Instant) {
+        if self.assets.idles.is_idle(n) && mutant::on(Mutant::IdleHoldLeft) {
+            return;
+        }
         if let Some(hold) = self.lose(n, Loss::Closed, now) {
             self.assets.cleanups.push(Cleanup::of(&hold, now));
         }
@@ -52,11 +55,17 @@ impl HoldHandler<'_> {
 
     fn lose(&mut self, n: u64, loss: Loss, now: Instant) -> Option<Arc<Hold>> {
         let hold = self.assets.holds.remove(n)?;
+        // Nobody has a guard of it.
+        let is_idle = self.assets.idles.is_idle(n);
         if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
             self.leave_cohort(&hold, now);
         }
-        self.stats.lost += u64::from(loss != Loss::Closed);
-        self.assets.holds.push_lost(&hold, loss);
+        if is_idle {
+            hold.set_lost(loss);
+        } else {
+            self.stats.lost += u64::from(loss != Loss::Closed);
+            self.assets.holds.push_lost(&hold, loss);
+        }
         Some(hold)
     }
 

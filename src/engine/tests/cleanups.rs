@@ -192,7 +192,7 @@ fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
         setup.engine.abandon(setup.open(&keys("a")), setup.now);
         let work = setup.engine.work(setup.now);
         if ending {
-            setup.engine.end();
+            setup.engine.end(setup.now);
         }
         let looks = |change: &dyn Fn()| {
             let listener = setup.engine.listen();

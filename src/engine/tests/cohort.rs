@@ -17,7 +17,7 @@ pub(super) fn cohort(kind: Kind, amount: u32, others: usize) -> Cohort {
     let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
     let id = CohortId::of(&keys, 1);
     let first = setup.engine.join_asleep(&id, 0).ok().unwrap();
-    let handoff = setup.engine.open_in_cohort(&keys, first, 1, LEASE, setup.now).unwrap();
+    let handoff = setup.engine.open_in_cohort(&keys, first, (1, false), LEASE, setup.now).unwrap();
     let until = setup.now + LEASE;
     let hold = setup.engine.hold(handoff.id, amount, Token::new(1), Term::Renewed, until, setup.now).unwrap();
     let others = (0..others).map(|_| setup.engine.join_asleep(&id, 0).ok().unwrap()).collect();
@@ -37,7 +37,7 @@ impl Cohort {
     #[track_caller]
     pub(super) fn held(&self, other: usize) -> (Arc<Hold>, HandoffBudget) {
         match self.poll(other) {
-            Some(Turn::Held { hold, budget }) => (hold, budget),
+            Some(Turn::Held { hold, budget, .. }) => (hold, budget),
             turn => panic!("{turn:?}"),
         }
     }
@@ -53,6 +53,6 @@ impl Cohort {
     }
 
     pub(super) fn hand_off(&self, hold: &mut Arc<Hold>, budget: HandoffBudget) -> bool {
-        self.setup.engine.hand_off(&self.id, hold, budget, self.setup.now)
+        self.setup.engine.hand_off(&self.id, hold, budget, None, self.setup.now)
     }
 }

@@ -15,7 +15,7 @@ fn of_a_cohort_waiting_members_count_and_not_their_tickets() {
     let join = || setup.engine.join_asleep(&cohort, 0).ok().unwrap();
     let first = join();
     assert_eq!(counted(&setup), [0; 6], "it has not asked");
-    let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
+    let handoff = setup.engine.open_in_cohort(&a, first, (1, false), LEASE, setup.now).unwrap();
     assert_eq!(counted(&setup), [0, 1, 0, 0, 0, 0]);
     let second = join();
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
@@ -40,7 +40,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     let cohort = CohortId::of(&a, 1);
     let first = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
     let second = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
-    let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
+    let handoff = setup.engine.open_in_cohort(&a, first, (1, false), LEASE, setup.now).unwrap();
     assert_eq!(handoff.amount, HANDOFF_BUDGET, "with tokens for those who wait");
     let hold = setup
         .engine
@@ -48,7 +48,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
     let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token(), setup.now, LEASE);
-    assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
+    assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, None, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok((Ok(Turn::Held { hold, .. }), _))) = turn else { panic!("{turn:?}") };
@@ -66,13 +66,13 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
         let cohort = CohortId::of(&a, 1);
         let first = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
         let second = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
-        let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
+        let handoff = setup.engine.open_in_cohort(&a, first, (1, false), LEASE, setup.now).unwrap();
         let hold = setup
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
         let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token(), setup.now, LEASE);
-        assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
+        assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, None, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
             Poll::Ready(Ok((Ok(Turn::Held { .. }), _))) => assert!(passed, "with {left:?} left"),

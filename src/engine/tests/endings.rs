@@ -160,7 +160,7 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
         let woken: Vec<_> = (0..4).map(|_| Arc::new(Woken::default())).collect();
         let wakers: Vec<Waker> = woken.iter().map(|woken| woken.waker()).collect();
         let members: Vec<_> = (0..4).map(|_| setup.engine.join_asleep(&cohort, 0).ok().unwrap()).collect();
-        let handoff = setup.engine.open_in_cohort(&a, members[0], 1, LEASE, setup.now).unwrap();
+        let handoff = setup.engine.open_in_cohort(&a, members[0], (1, false), LEASE, setup.now).unwrap();
         let poll = |n: usize| {
             let mut context = Context::from_waker(&wakers[n]);
             match n {
@@ -187,7 +187,7 @@ fn closing_waits_for_what_is_being_released_or_changed() {
     let other = setup.engine.ending(&hold, setup.now);
     setup.engine.release(&hold, setup.now);
     setup.engine.close(setup.now);
-    setup.engine.end();
+    setup.engine.end(setup.now);
     let mut cleaned = std::pin::pin!(setup.engine.cleaned());
     let woken = Arc::new(Woken::default());
     let waker = woken.waker();

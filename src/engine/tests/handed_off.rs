@@ -31,7 +31,7 @@ fn a_hold_that_nobody_watches_is_handed_off_in_place() {
     let Cohort { setup, id, others, mut hold } = cohort(Kind::Lock, 3, 2);
     let budget = HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token(), setup.now, SECOND);
     let deadline = hold.deadline();
-    assert!(setup.engine.hand_off(&id, &mut hold, budget, setup.now));
+    assert!(setup.engine.hand_off(&id, &mut hold, budget, None, setup.now));
     let cohort = Cohort { setup, id, others, hold };
     let (mut next, budget) = cohort.held(0);
     assert!(Arc::ptr_eq(&next, &cohort.hold));

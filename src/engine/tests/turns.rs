@@ -25,7 +25,7 @@ impl Cohort {
     }
 
     fn open(&self, member: u64) -> AttemptHandoff {
-        self.setup.engine.open_in_cohort(&self.keys, member, 1, LEASE, self.setup.now).unwrap()
+        self.setup.engine.open_in_cohort(&self.keys, member, (1, false), LEASE, self.setup.now).unwrap()
     }
 
     /// Records that the ticket belongs to the cohort from now on.
@@ -68,7 +68,7 @@ fn a_member_that_joins_and_waits_is_woken_by_its_turn() {
     let cohort = cohort(Kind::Lock);
     let woken = Arc::<Woken>::default();
     let leader = cohort.join();
-    let waits = cohort.setup.engine.join(&cohort.id, 0, &woken.waker()).ok().unwrap();
+    let waits = cohort.setup.engine.join(&cohort.id, 0, Some(&woken.waker()), cohort.setup.now).ok().unwrap();
     assert!(waits.waits && woken.count() == 0);
     cohort.leave(leader);
     assert_eq!(woken.count(), 1);

@@ -2,7 +2,7 @@
 -- Expects the locals: lock, fence. Expects the fragments mutex_hold and absent.
 
 -- The parts of a ticket: attempt id, client, lease, hand-off budget.
-local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)$'
+local ticket_pattern = '^(([^:]+):%d+r?)/(%d+)/(%d+)$'
 
 local function has_capacity()
   return free

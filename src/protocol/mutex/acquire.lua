@@ -1,8 +1,10 @@
 -- Takes the lock, or (mode `wait`) a place in its queue.
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id mode lease_ms budget ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: token | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now
+-- Reply: token | GRANTED token now | QUEUED ttl_ms length more now | BUSY or RETAINED ttl_ms more now | FULL length now |
+-- STALE now
 -- The first is a number and no list: granted, and the token is the server's time in microseconds, as it usually is.
+-- RETAINED: busy, but the client of the hold in the way releases it for one that waits, unless it uses it.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the lease of
 -- the hold in the way. more = 1: call again (heartbeat or try), expired tickets stand before this one.
 
@@ -33,7 +35,11 @@ local mode, inbox_prefix, counts_everyone = ARGV[2], ARGV[8], ARGV[9] == '1'
 -- below.
 local left = redis.call('PTTL', lock)
 free = left == -2
-local held = not free and redis.call('HGET', lock, id)
+local holder, held
+if not free then
+  local hold = redis.call('HGETALL', lock)
+  holder, held = hold[1], hold[1] == id and hold[2]
+end
 open_queue()
 
 -- A resend, or the message about the grant was lost.
@@ -58,7 +64,8 @@ if mode == 'try' then
     return {'GRANTED', write_hold(id, lease, budget), now}
   end
   takes_writes(lock)
-  return {'BUSY', left == -2 and redis.call('PTTL', lock) or left, more, now}
+  local word = holder and string.sub(holder, -1) == 'r' and 'RETAINED' or 'BUSY'
+  return {word, left == -2 and redis.call('PTTL', lock) or left, more, now}
 end
 
 local waiters = not already_queued and too_many_waiters(tonumber(ARGV[6]))
@@ -69,4 +76,5 @@ end
 enqueue(ticket, already_queued, ARGV[5])
 local more, granted = promote({[ticket] = true})
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end
+--@include wanted
 return {'QUEUED', left == -2 and redis.call('PTTL', lock) or left, waiting, more, now}

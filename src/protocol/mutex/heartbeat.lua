@@ -20,6 +20,11 @@ open_queue()
 local live = keep_alive(3, function() return true end)
 local more, granted = promote(live)
 for ticket in pairs(granted) do live[ticket] = nil end
+-- Asks again, because the message may have been lost, or its client may have been granted the lock since.
+if next(live) then
+  local holder = redis.call('HGETALL', lock)[1]
+--@include wanted
+end
 
 return add_outcomes({now, redis.call('PTTL', lock), more}, 3, live, lock, function(id, lease)
   local held = redis.call('HGET', lock, id)

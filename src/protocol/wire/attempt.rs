@@ -24,6 +24,8 @@ pub struct Attempt {
     pub max_waiters: u32,
     /// The latest time of execution in ms, by the server's clock. 0 is no limit.
     pub not_after: u64,
+    /// Whether the client keeps the hold until another one asks for it.
+    pub retained: bool,
 }
 
 /// One copy of a call that changes a latch.
@@ -44,7 +46,7 @@ pub struct Copy {
 impl Attempt {
     /// The client's n-th attempt, for one token or unit and without limits. Its ticket lives as long as its hold.
     pub fn new(client: Uuid, n: u64, lease: Duration) -> Self {
-        Self { client, n, lease, amount: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0 }
+        Self { client, n, lease, amount: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0, retained: false }
     }
 
     /// The attempt id.
@@ -61,5 +63,6 @@ impl Copy {
 }
 
 pub(super) fn id(attempt: Attempt) -> AttemptId {
-    AttemptId { client: attempt.client, n: attempt.n }
+    let id = AttemptId { client: attempt.client, n: attempt.n };
+    if attempt.retained { id.retained() } else { id }
 }

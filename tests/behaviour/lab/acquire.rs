@@ -21,6 +21,8 @@ pub(super) struct Settings {
     expires_after: Option<Duration>,
     hold_at_most: Option<Duration>,
     max_waiters: Option<u32>,
+    retained: Option<Duration>,
+    for_retained: Option<Duration>,
     holder: Option<Holder>,
 }
 
@@ -49,11 +51,11 @@ macro_rules! set_fair {
 
 impl Settings {
     pub(super) fn of<G>(&self, builder: bowline::Acquire<G>) -> bowline::Acquire<G> {
-        set!(self, set_fair!(self, builder), timeout, lease, expires_after, hold_at_most, max_waiters)
+        set!(self, set_fair!(self, builder), timeout, lease, expires_after, hold_at_most, max_waiters, retained)
     }
 
     pub(super) fn of_try<G>(&self, builder: bowline::TryAcquire<G>) -> bowline::TryAcquire<G> {
-        set!(self, builder, timeout, lease, expires_after, hold_at_most)
+        set!(self, builder, timeout, lease, expires_after, hold_at_most, retained, for_retained)
     }
 
     pub(super) fn of_reentrant<G: Reentrant>(&self, builder: bowline::Acquire<G>) -> bowline::Acquire<G> {
@@ -123,6 +125,16 @@ impl<T> Acquire<T> {
 
     pub(crate) fn max_waiters(mut self, limit: u32) -> Self {
         self.settings.max_waiters = Some(limit);
+        self
+    }
+
+    pub(crate) fn retained(mut self, time: Duration) -> Self {
+        self.settings.retained = Some(time);
+        self
+    }
+
+    pub(crate) fn for_retained(mut self, time: Duration) -> Self {
+        self.settings.for_retained = Some(time);
         self
     }
 

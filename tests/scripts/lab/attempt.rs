@@ -56,12 +56,16 @@ impl Attempt {
     pub fn not_after(self, not_after: u64) -> Self {
         Self { not_after, ..self }
     }
+    pub fn retained(self) -> Self {
+        Self { id: format!("{}r", self.id), ..self }
+    }
     /// As the library sends it.
     pub fn wire(&self) -> wire::Attempt {
         let (client, n) = self.id.split_once(':').unwrap();
         wire::Attempt {
             client: client.parse().unwrap(),
-            n: n.parse().unwrap(),
+            n: n.trim_end_matches('r').parse().unwrap(),
+            retained: n.ends_with('r'),
             lease: Duration::from_millis(self.lease),
             amount: self.span,
             ticket_ttl: Duration::from_millis(self.ttl),

@@ -9,6 +9,7 @@ pub enum Acquired {
     Granted(u64),
     Queued { ttl: i64, length: i64, more: bool },
     Busy { ttl: i64, more: bool },
+    Retained { ttl: i64, more: bool },
     Full(i64),
     Stale,
 }
@@ -22,6 +23,7 @@ impl Acquired {
             "GRANTED" => Self::Granted(token(words)),
             "QUEUED" => Self::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
             "BUSY" => Self::Busy { ttl: words.next(), more: words.flag() },
+            "RETAINED" => Self::Retained { ttl: words.next(), more: words.flag() },
             "FULL" => Self::Full(words.next()),
             "STALE" => Self::Stale,
             other => panic!("{other}"),

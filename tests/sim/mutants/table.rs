@@ -87,6 +87,12 @@ pub const MUTANTS: &[Row] = &[
         "  if type(held) == 'string' and lease ~= '0' then\n",
         "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = '1'\n",
     )], NETWORK, &["I1", "I2", "I8"]),
+    lua("holder_not_asked", &[(
+        "  redis.pcall('PUBLISH', inbox, 'wanted ' .. holder)\n",
+        "",
+    )], scene("asked_for_idle"), I3),
+    rust("wanted_ignored", Mutant::WantedIgnored, scene("asked_for_idle"), I3),
+    rust("idle_hold_left", Mutant::IdleHoldLeft, scene("closed_idle"), I8),
     rust("attempt_id_reused", Mutant::AttemptIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
@@ -97,8 +103,8 @@ pub const MUTANTS: &[Row] = &[
         "  if ending then redis.call('DEL', lock) end\n",
     )], FAULT_FREE, &["I1", "I3", "I10"]),
     lua("resend_not_known", &[(
-        "local held = not free and redis.call('HGET', lock, id)\n",
-        "local held = false\n",
+        "  holder, held = hold[1], hold[1] == id and hold[2]\n",
+        "  holder, held = hold[1], false\n",
     )], NETWORK, I10),
     lua("stale_before_mine", &[(
         "-- A resend, or the message about the grant was lost.\n",

@@ -16,6 +16,7 @@ mod local;
 mod pairs;
 mod red_lock;
 mod redisson;
+mod retained;
 mod scripts;
 mod sides;
 
@@ -57,6 +58,13 @@ fn main() -> Result<()> {
                 let url = server.url.clone();
                 add(&case, runtime.run(|executor| local::turns(runtime, executor, url, fair, pairs))?);
             }
+        }
+    }
+    for runtime in Runtime::ALL {
+        let case = format!("retained-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| retained::measure(runtime, executor, url, pairs))?);
         }
     }
     for runtime in Runtime::ALL {

@@ -80,6 +80,47 @@ fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
 }
 
 #[test]
+fn retained_acquisitions_join_a_cohort_also_if_they_do_not_wait() {
+    let retained: Choose = |choices| Choices { retained: Some(SECOND), non_fair: true, ..choices };
+    for wait in [true, false] {
+        let request = request(Kind::Lock, 1, wait, retained).unwrap();
+        assert_eq!((request.joins_cohort, request.retained), (true, Some(SECOND)));
+    }
+    // The last choice counts.
+    let primitive = primitive(Kind::Lock);
+    let acquire = || Acquire::<LockGuard>::new(&primitive, "lock", 1);
+    for (acquire, expected) in
+        [(acquire().fair().retained(SECOND), Some(SECOND)), (acquire().retained(SECOND).fair(), None)]
+    {
+        let (_, request) = acquire.options.into_request(true).unwrap();
+        assert_eq!((request.retained, request.joins_cohort), (expected, expected.is_some()));
+    }
+}
+
+#[test]
+fn what_cannot_be_retained_is_refused() {
+    let refused: [(bool, Kind, Choose); 9] = [
+        (false, Kind::Lock, |choices| choices),
+        (false, Kind::Lock, |choices| Choices { retained: Some(own_lease() / 3), ..choices }),
+        (true, Kind::Lock, |choices| Choices { retained: Some(own_lease() / 3 + Duration::from_nanos(1)), ..choices }),
+        (true, Kind::Lock, |choices| Choices { retained: Some(Duration::ZERO), ..choices }),
+        (true, Kind::Lock, |choices| choices.with_lease(own_lease() * 2, false)),
+        (true, Kind::Lock, |choices| choices.with_lease(own_lease(), true)),
+        (true, Kind::Lock, |choices| Choices { at_most: Some(own_lease() * 2), ..choices }),
+        (true, Kind::Lock, |choices| Choices { replicas: Some(1), ..choices }),
+        (true, Kind::ReadWrite, |choices| choices),
+    ];
+    for (n, (refused, kind, choose)) in refused.into_iter().enumerate() {
+        let options = Options::of_one(&primitive(kind), "lock", 1);
+        let choices = choose(Choices { retained: Some(SECOND), non_fair: true, ..options.choices });
+        for wait in [true, false] {
+            let kind = Options { choices, ..options.clone() }.into_request(wait).err().map(|error| error.kind());
+            assert_eq!(kind, refused.then_some(ErrorKind::InvalidInput), "{n}");
+        }
+    }
+}
+
+#[test]
 fn readers_join_no_cohort() {
     let non_fair: Choose = |choices| Choices { non_fair: true, ..choices };
     assert!(!request(Kind::ReadWrite, crate::protocol::limits::READ, true, non_fair).unwrap().joins_cohort);

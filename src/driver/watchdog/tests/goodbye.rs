@@ -53,7 +53,7 @@ fn a_clean_up_that_finds_the_connection_closed_is_left_to_the_good_bye() {
     let id = setup.open();
     setup.engine.abandon(id, setup.executor.now());
     // The client's last handle is gone as well.
-    setup.engine.end();
+    setup.engine.end(setup.executor.now());
     setup.run(Duration::from_millis(1));
     let before = setup.called("lock_cancel");
     assert!(before > 0);

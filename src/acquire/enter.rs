@@ -1,0 +1,123 @@
+//! The way into an acquisition: its time limit, the hold that its holder may have already, and the wait for a hold that
+//! another client keeps idle.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::acquire::request::Request;
+use crate::acquire::wait::{LastFailure, end_of, in_time};
+use crate::acquire::{Acquisition, Owned, out_of_time, own};
+use crate::error::{ErrorKind, Result};
+use crate::hold::owner::{HoldOwner, HoldSource};
+use crate::hold::quorum::QuorumGrant;
+use crate::hold::reentry::{Entry, Vacant};
+use crate::holder::Holder;
+use crate::mutant::{self, Mutant};
+use crate::observe;
+use crate::observe::meter;
+
+/// Acquires within the request's timeout. `None`: others hold it, and the request does not wait.
+///
+/// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
+/// background.
+pub(crate) fn acquire<'a>(
+    source: &'a Arc<HoldSource>,
+    request: &'a Request,
+) -> impl Future<Output = Result<Option<Arc<HoldOwner>>>> + Send + 'a {
+    let acquisition = async move {
+        match once(source, request).await? {
+            Owned::Held(owned) => Ok(Some(owned)),
+            Owned::Busy => Ok(None),
+            // On the heap, as it is rare.
+            Owned::Retained => Box::pin(of_retained(source, request)).await,
+        }
+    };
+    let observed = source.context.observed(request.operation, &request.keys);
+    observe::acquiring(observed, request.fair, meter::of_acquisition, acquisition)
+}
+
+async fn once(source: &Arc<HoldSource>, request: &Request) -> Result<Owned> {
+    let context = &source.context;
+    let until = end_of(context, request.timeout);
+    let last = LastFailure::default();
+    // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
+    let entered = pin!(enter(source, request, (until, &last)));
+    in_time(context, until, entered, || out_of_time(source, request, &last)).await
+}
+
+/// Waits until the client that keeps the hold has released it. `None`: it uses the hold.
+async fn of_retained(source: &Arc<HoldSource>, request: &Request) -> Result<Option<Arc<HoldOwner>>> {
+    if request.for_retained.is_zero() {
+        return Ok(None);
+    }
+    let timeout = request.timeout.map_or(request.for_retained, |timeout| timeout.min(request.for_retained));
+    match once(source, &Request { wait: true, timeout: Some(timeout), ..request.clone() }).await {
+        Ok(Owned::Held(owned)) => Ok(Some(owned)),
+        Ok(Owned::Busy | Owned::Retained) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the holder of a request finds.
+enum Entered<'a> {
+    Held(Arc<HoldOwner>),
+    /// Another task of the holder acquires.
+    Busy,
+    Vacant(Vacant<'a, HoldOwner>),
+}
+
+/// Re-enters a hold of the request's holder, or acquires.
+async fn enter(
+    source: &Arc<HoldSource>,
+    request: &Request,
+    (until, last): (Option<Instant>, &LastFailure),
+) -> Result<Owned> {
+    let mut vacant = None;
+    if let Some(holder) = request.holder {
+        match look(source, request, holder).await? {
+            Entered::Held(owned) => return Ok(Owned::Held(owned)),
+            Entered::Busy => return Ok(Owned::Busy),
+            Entered::Vacant(found) => vacant = Some(found),
+        }
+    }
+    let acquisition = Acquisition { source, request, until, last };
+    let owned = match &source.quorum {
+        None => own(&acquisition).await?,
+        Some(quorum) => {
+            let granted = quorum.clone().acquire(request, until).await?;
+            granted.map_or(Owned::Busy, |QuorumGrant { hold, ends }| {
+                Owned::Held(Arc::new(acquisition.owned(hold).of_quorum(ends)))
+            })
+        }
+    };
+    if let (Owned::Held(owned), Some(vacant)) = (&owned, vacant) {
+        vacant.fill(owned);
+    }
+    Ok(owned)
+}
+
+/// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
+async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> Result<Entered<'a>> {
+    let can_enter = |owned: &HoldOwner| {
+        if mutant::on(Mutant::LostHoldEntered) {
+            return true;
+        }
+        owned.hold.loss(source.context.now()).is_none()
+    };
+    loop {
+        match source.reentry.enter(holder, &request.keys, can_enter) {
+            // The holder would wait for its own hold.
+            Entry::Held(owned) if owned.hold.amount < request.amount => {
+                let reason = "the holder already reads".to_owned();
+                return Err(request.error_because(ErrorKind::WouldDeadlock, reason));
+            }
+            Entry::Held(owned) => return Ok(Entered::Held(owned)),
+            // A try does not wait for the other task.
+            Entry::Acquiring(_) if !request.wait => return Ok(Entered::Busy),
+            Entry::Acquiring(listener) => listener.await,
+            Entry::Vacant(vacant) => return Ok(Entered::Vacant(vacant)),
+        }
+    }
+}
