@@ -58,7 +58,8 @@ impl<'a> PendingAttempt<'a> {
         }
         self.decided = true;
         let Terms { term, replicas, .. } = terms;
-        let grant = Grant { amount, token, term, deadline: until, replicas };
+        let at_first = self.state.asked <= 1;
+        let grant = Grant { amount, token, term, deadline: until, replicas, at_first };
         Ok(self.context.engine.grant(self.id(), grant, now))
     }
 

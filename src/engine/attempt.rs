@@ -79,7 +79,7 @@ pub(super) struct Attempt {
     pub(super) revoked: bool,
     /// Whether the hold will be retained.
     pub(super) is_retained: bool,
-    /// Whether another client has asked for the hold that the attempt became, before the answer said that it is held.
+    /// Whether others wait for the hold that the attempt became, as far as messages have said so before the answer.
     pub(super) wanted: bool,
     pub(super) outcome: Option<Outcome>,
     pub(super) waker: Option<Waker>,

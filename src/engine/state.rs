@@ -69,6 +69,9 @@ pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     /// See [`Hold::replicas`].
     pub(crate) replicas: u32,
+    /// Whether the first request about the attempt was answered. A later one may have found what was granted from the
+    /// queue.
+    pub(crate) at_first: bool,
 }
 
 impl State {
@@ -120,7 +123,7 @@ impl State {
         if revoked {
             return None;
         }
-        let Grant { amount, token, term, deadline, replicas } = grant;
+        let Grant { amount, token, term, deadline, replicas, at_first } = grant;
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
         let hold = Hold::new(keys, id, amount, token, lease, term, deadline);
         let hold = Arc::new(hold.acknowledged_by(replicas));
@@ -133,7 +136,7 @@ impl State {
                 self.aheads.set(id.n, Ahead::Refused);
             }
             // Those behind it in the queue have asked the holder before this one.
-            if id.is_retained() && (wanted || queued_at.is_some()) {
+            if id.is_retained() && (wanted || queued_at.is_some() || !at_first) {
                 self.idles.set_wanted(id.n);
             }
         }

@@ -78,6 +78,21 @@ fn a_request_that_does_not_wait_is_told_and_asks_nobody() {
 }
 
 #[test]
+fn a_request_that_hands_the_lock_to_a_waiter_is_told_of_that_one() {
+    for (is_retained, word) in [(true, "RETAINED"), (false, "BUSY")] {
+        let (mut lab, _, _) = lab();
+        let b = attempt(2, 1);
+        let b = if is_retained { b.retained() } else { b };
+        let _inbox = lab.listen(2);
+        lab.acquire(&b);
+        lab.expire_hold();
+        let tried = lab.try_acquire(&attempt(3, 1));
+        lab.assert_holder(&b);
+        assert_eq!(matches!(tried, Acquired::Retained { .. }), is_retained, "{word}: {tried:?}");
+    }
+}
+
+#[test]
 fn a_retained_hold_is_renewed_released_and_cancelled_as_any_other() {
     let (mut lab, holder, _) = lab();
     assert_eq!(lab.renew_one(&holder), 1);

@@ -86,10 +86,15 @@ impl Actor {
         };
         let holder = Some(holder).filter(|_| with_holder && what.is_reentrant());
         let mut how = How { lease, holder, waits, ..How::default() };
-        if self.world.workload == Workload::Retained && self.random.one_in(2) {
-            how.lease = None;
-            how.retained = Some(self.random.between(MS, self.lease / 3));
-            how.for_retained = (!calm && self.random.one_in(2)).then(|| self.random.between(Duration::ZERO, 100 * MS));
+        if self.world.workload == Workload::Retained {
+            if self.random.one_in(2) {
+                how.lease = None;
+                how.retained = Some(self.random.between(MS, self.lease / 3));
+            }
+            // A try that waits and gives up takes what others wait for.
+            let longest = if calm { Duration::ZERO } else { 100 * MS };
+            how.for_retained = Some(self.random.between(Duration::ZERO, longest));
+            deadline = deadline.map(|deadline| deadline + longest);
         }
         let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);

@@ -9,7 +9,14 @@ impl Setup {
     fn granted(&self, replicas: u32, lease: Duration) -> Arc<Hold> {
         let now = self.context.now();
         let id = self.context.engine.open(&self.keys, 1, lease, now).unwrap();
-        let grant = Grant { amount: 1, token: Token::new(1), term: Term::Renewed, deadline: now + lease, replicas };
+        let grant = Grant {
+            amount: 1,
+            token: Token::new(1),
+            term: Term::Renewed,
+            deadline: now + lease,
+            replicas,
+            at_first: true,
+        };
         self.context.engine.grant(id, grant, now).unwrap()
     }
 

@@ -30,7 +30,7 @@ impl Engine {
         deadline: Instant,
         now: Instant,
     ) -> Option<Arc<Hold>> {
-        self.grant(id, Grant { amount, token, term, deadline, replicas: 0 }, now)
+        self.grant(id, Grant { amount, token, term, deadline, replicas: 0, at_first: true }, now)
     }
 
     /// Ends the hold's renewals, because the caller is about to release it.

@@ -226,6 +226,11 @@ fn a_hold_that_was_wanted_before_its_grant_was_known_does_not_become_idle() {
         assert!(matches!(turn, Poll::Ready(Ok((Ok(Turn::Attempt(_)), _)))), "{turn:?}");
     })
     .releases();
+    // The message of the grant overtakes the answer.
+    opened(9, |setup, id| {
+        setup.engine.deliver(Message::Granted { id, token: Token::new(1), at: 1 }, setup.now);
+    })
+    .releases();
 }
 
 #[test]

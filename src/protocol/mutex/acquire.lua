@@ -64,8 +64,9 @@ if mode == 'try' then
     return {'GRANTED', write_hold(id, lease, budget), now}
   end
   takes_writes(lock)
-  local word = holder and string.sub(holder, -1) == 'r' and 'RETAINED' or 'BUSY'
-  return {word, left == -2 and redis.call('PTTL', lock) or left, more, now}
+  -- If the lock was free, promote() has granted it.
+  if left == -2 then left, holder = redis.call('PTTL', lock), redis.call('HGETALL', lock)[1] end
+  return {holder and string.sub(holder, -1) == 'r' and 'RETAINED' or 'BUSY', left, more, now}
 end
 
 local waiters = not already_queued and too_many_waiters(tonumber(ARGV[6]))

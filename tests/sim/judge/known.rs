@@ -65,7 +65,9 @@ impl Judge {
         }
         // A replaced master has granted this token, so the budget found above is not the token's own.
         let is_forsaken = state.forsaken.has_token(known.key, known.token, false);
-        if let Some(since) = late.filter(|_| known.is_new && known.is_alone() && !is_forsaken) {
+        // A hold that its client keeps idle lasts for as long as nobody else wants it.
+        let is_retained = known.budget(&state).is_some_and(|(_, id)| id.ends_with('r'));
+        if let Some(since) = late.filter(|_| known.is_new && known.is_alone() && !is_forsaken && !is_retained) {
             let Known { key, token, .. } = known;
             state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
         }

@@ -64,8 +64,13 @@ impl World {
             state.remember(&key, &seen, now);
             state.guards.entry(key.clone()).or_default().push(seen);
             let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
-            // If half of a short lease is over when the grant arrives, the client asks again.
-            let messages = if self.workload == Workload::Leases { 4 } else { 2 };
+            let messages = match self.workload {
+                // If half of a short lease is over when the grant arrives, the client asks again.
+                Workload::Leases => 4,
+                // The guard may go before the client learns that another one wants the lock.
+                Workload::Retained => 3,
+                Workload::Locks | Workload::Permits | Workload::Latches => 2,
+            };
             let bound = messages * self.longest_delay + MS / 10;
             // The inbox of the slot may have been opened meanwhile. The gap behind that is followed by a heartbeat.
             let bound = if self.faults.sharded { bound + (OPENING + 2) * self.longest_delay + PAUSE } else { bound };
