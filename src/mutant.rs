@@ -138,6 +138,8 @@ pub enum Mutant {
     AheadNotChecked,
     /// A client keeps an idle hold although another one has asked for it.
     WantedIgnored,
+    /// A lock that was granted from the queue is kept idle, although others stand behind it.
+    QueuedGrantKept,
     /// Closing leaves idle holds in Redis.
     IdleHoldLeft,
     /// A member that leaves its cohort takes its turn along.

@@ -136,7 +136,8 @@ impl State {
                 self.aheads.set(id.n, Ahead::Refused);
             }
             // Those behind it in the queue have asked the holder before this one.
-            if id.is_retained() && (wanted || queued_at.is_some() || !at_first) {
+            let is_wanted = wanted || queued_at.is_some() || !at_first;
+            if id.is_retained() && is_wanted && !mutant::on(Mutant::QueuedGrantKept) {
                 self.idles.set_wanted(id.n);
             }
         }

@@ -36,6 +36,8 @@ const ACKNOWLEDGED: Place = Place::Run("acknowledged", Workload::Locks, crate::A
 const PERMITS_FAULT_FREE: Place = Place::Run("permits_fault_free", Workload::Permits, crate::NONE);
 const PERMITS_NETWORK: Place = Place::Run("permits_network", Workload::Permits, crate::NETWORK);
 
+const RETAINED_FAULT_FREE: Place = Place::Run("retained_fault_free", Workload::Retained, crate::NONE);
+
 const LATCHES_FAULT_FREE: Place = Place::Run("latches_fault_free", Workload::Latches, crate::NONE);
 const LATCHES_NETWORK: Place = Place::Run("latches_network", Workload::Latches, crate::NETWORK);
 
@@ -92,6 +94,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("asked_for_idle"), I3),
     rust("wanted_ignored", Mutant::WantedIgnored, scene("asked_for_idle"), I3),
+    rust("queued_grant_kept", Mutant::QueuedGrantKept, RETAINED_FAULT_FREE, I3),
     rust("idle_hold_left", Mutant::IdleHoldLeft, scene("closed_idle"), I8),
     rust("attempt_id_reused", Mutant::AttemptIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),

@@ -114,6 +114,31 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "lock, retained",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().retained(MS).await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "two sections, retained, in a cohort",
+        start: |s| {
+            with(s, |lock, _| {
+                let lock = lock.retained(MS);
+                async move {
+                    lock.lock().await?.release().await?;
+                    lock.lock().await?.release().await
+                }
+                .boxed()
+            })
+        },
+        cohort: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "try_lock, retained",
+        start: |s| with(s, |lock, _| async move { lock.try_lock().retained(MS).await.map(drop) }.boxed()),
+        ..PLAIN
+    },
+    Operation {
         name: "lock, timeout",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().timeout(1000 * MS).await })),
         fails: &[ErrorKind::TimedOut],
