@@ -80,8 +80,8 @@ impl Lock {
         Self { primitive: Primitive::new(source, Kind::Lock, name), retained: None }
     }
 
-    /// All acquisitions of this handle are [retained](Acquire::retained) for that time. An acquisition that is not to be
-    /// is [`fair`](Acquire::fair), or of another handle.
+    /// All acquisitions of this handle are [retained](Acquire::retained) for that time. An acquisition that is not to
+    /// be is [`fair`](Acquire::fair), or of another handle.
     pub fn retained(self, time: Duration) -> Self {
         Self { retained: Some(time), ..self }
     }

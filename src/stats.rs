@@ -9,9 +9,8 @@
 #[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Stats {
-    /// Current holds: locks, reads, writes and acquisitions of permits. An idle [retained](crate::Acquire::retained) hold
-    /// is not counted. Several guards of one [`Holder`](crate::Holder)
-    /// that share a hold count once.
+    /// Current holds: locks, reads, writes and acquisitions of permits. An idle [retained](crate::Acquire::retained)
+    /// hold is not counted. Several guards of one [`Holder`](crate::Holder) that share a hold count once.
     pub held: u64,
     /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting
     /// members of [cohorts](crate::Acquire::non_fair).

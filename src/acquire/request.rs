@@ -29,7 +29,8 @@ pub(crate) struct Request {
     pub(crate) holder: Option<Holder>,
     /// Whether the caller chose a fair acquisition. Only the log shows it.
     pub(crate) fair: bool,
-    /// How long the hold is kept idle after its last guard. Such an acquisition joins a cohort, also if it does not wait.
+    /// How long the hold is kept idle after its last guard. Such an acquisition joins a cohort, also if it does not
+    /// wait.
     pub(crate) retained: Option<Duration>,
     /// How long a request that does not wait does so for a hold that another client keeps idle.
     pub(crate) for_retained: Duration,

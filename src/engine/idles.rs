@@ -34,6 +34,10 @@ impl Idles {
         self.idle.len()
     }
 
+    pub(super) fn is_none_idle(&self) -> bool {
+        self.idle.is_empty()
+    }
+
     pub(super) fn is_idle(&self, n: u64) -> bool {
         self.idle.contains_key(&n)
     }

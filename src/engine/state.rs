@@ -107,7 +107,7 @@ impl State {
 
     /// Whether the cohort has a hold that no member uses.
     pub(super) fn has_idle(&self, cohort: &CohortId) -> bool {
-        self.idles.len() > 0 && self.cohorts.one_held(cohort).is_some_and(|n| self.idles.is_idle(n))
+        !self.idles.is_none_idle() && self.cohorts.one_held(cohort).is_some_and(|n| self.idles.is_idle(n))
     }
 
     pub(super) fn open(&mut self, attempt: Attempt) -> AttemptId {

@@ -5,8 +5,8 @@ use std::fmt;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// Identifies one acquisition attempt, in Redis and in messages: `<client uuid>:<n>`, with an `r` behind it if the hold is
-/// [retained](Self::is_retained).
+/// Identifies one acquisition attempt, in Redis and in messages: `<client uuid>:<n>`, with an `r` behind it if the hold
+/// is [retained](Self::is_retained).
 ///
 /// An id is never reused, so a late reply or message about an attempt that has been decided matches nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -145,8 +145,7 @@ async fn a_waiter_that_reads_no_inbox_is_passed_over(env: Env) {
     let guard = holder.lock("a").lock().await.unwrap();
     // A client that crashed while it waited.
     let (dead, ticket_ttl) = (Uuid::from_u128(1), Duration::from_secs(600));
-    let attempt =
-        wire::Attempt { client: dead, n: 1, lease: LEASE, amount: 1, ticket_ttl, max_waiters: 0, not_after: 0 };
+    let attempt = wire::Attempt { ticket_ttl, ..wire::Attempt::new(dead, 1, LEASE) };
     let mut master = cluster.node(cluster.owner_of("{a}")).client();
     run(&mut master, &resource("a").acquire(attempt, true));
     let lock = waiter.lock("a");

@@ -186,10 +186,16 @@ fn workflows_call_scripts_that_exist() {
         }
         for variable in workflow.split("BOWLINE_").skip(1) {
             let name: String = variable.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
-            let is_read = ["tests/sim/main.rs", "tests/differential/main.rs", "tests/differential/agree.rs"]
-                .iter()
-                .any(|test| page(test).contains(&format!("\"BOWLINE_{name}\"")));
-            assert!(is_read, "{file}: no test reads BOWLINE_{name}");
+            let readers = [
+                "tests/sim/main.rs",
+                "tests/differential/main.rs",
+                "tests/differential/agree.rs",
+                "testkit/src/deployment.rs",
+                "testkit/src/env/application.rs",
+            ];
+            let is_read = readers.iter().any(|test| page(test).contains(&format!("\"BOWLINE_{name}\"")))
+                || page("scripts/test").contains(&format!("${{BOWLINE_{name}:-}}"));
+            assert!(is_read, "{file}: nothing reads BOWLINE_{name}");
         }
     }
 }

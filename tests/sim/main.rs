@@ -1,7 +1,7 @@
 //! The whole library in virtual time, over the real Lua: seeded processes, network, faults; invariants all the time.
 //!
 //! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s`
-//! runs one and prints its history. Without them it runs 380 per test, with debug assertions a few. How to add to it:
+//! runs one and prints its history. Without them it runs 200 per test, with debug assertions a few. How to add to it:
 //! `docs/simulation.md`.
 #![allow(
     clippy::unwrap_used,
@@ -46,7 +46,7 @@ mod sweep;
 mod world;
 
 /// How many seeds a run has.
-const SEEDS: u64 = if cfg!(debug_assertions) { 3 } else { 380 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 3 } else { 200 };
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{variable}={value}")))

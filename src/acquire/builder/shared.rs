@@ -81,30 +81,31 @@ macro_rules! builder {
                 self
             }
 
-            /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client: more than zero, and
-            /// at most a third of the client's lease. By default a lock is released with its guard.
+            /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client: more than
+            /// zero, and at most a third of the client's lease. By default a lock is released with its guard.
             ///
-            /// An acquisition of this client that comes in that time takes the idle lock without a command, with a larger
-            /// token. It must be [non-fair](crate::Acquire::non_fair) or retained itself, and this one is non-fair. When
-            /// another client waits for the lock, it asks this one, which releases the lock at once, or with the guard that
-            /// uses it.
+            /// An acquisition of this client that comes in that time takes the idle lock without a command, with a
+            /// larger token. It must be [non-fair](crate::Acquire::non_fair) or retained itself, and this one is
+            /// non-fair. When another client waits for the lock, it asks this one, which releases the lock at once, or
+            /// with the guard that uses it.
             ///
             /// # Guaranteed
-            /// - Another client waits for one message and one release, unless the lock is used, and for `time` at most if
-            ///   the message is lost.
+            /// - Another client waits for one message and one release, unless the lock is used, and for `time` at most
+            ///   if the message is lost.
             /// - A lock that was granted from the queue is not kept: others were waiting behind it.
-            /// - [`close`](crate::Client::close), the end of the last handle, and the end of the runtime release the lock.
-            /// - A guard has at least a third of the lease before it. Idle locks are not renewed, and a renewal begins with
-            ///   the guard.
+            /// - [`close`](crate::Client::close), the end of the last handle, and the end of the runtime release the
+            ///   lock.
+            /// - A guard has at least a third of the lease before it. Idle locks are not renewed, and a renewal begins
+            ///   with the guard.
             ///
             /// # Not guaranteed
-            /// A client that crashes while the lock is idle blocks others for the rest of the lease, as one that crashes
-            /// while it holds. A user that may not publish to channels cannot ask, and waits for `time`.
+            /// A client that crashes while the lock is idle blocks others for the rest of the lease, as one that
+            /// crashes while it holds. A user that may not publish to channels cannot ask, and waits for `time`.
             ///
             /// # Errors
             /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for another `time`, for anything that is not a
-            /// [`Lock`](crate::Lock) of one client, and together with a [`lease`](Self::lease) that is not the client's, a
-            /// [fixed lease](Self::expires_after), a [limit](Self::hold_at_most) or
+            /// [`Lock`](crate::Lock) of one client, and together with a [`lease`](Self::lease) that is not the
+            /// client's, a [fixed lease](Self::expires_after), a [limit](Self::hold_at_most) or
             /// [replicas](Self::acknowledged_by).
             ///
             /// # Examples

@@ -1,8 +1,8 @@
 -- Takes the lock, or (mode `wait`) a place in its queue.
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id mode lease_ms budget ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: token | GRANTED token now | QUEUED ttl_ms length more now | BUSY or RETAINED ttl_ms more now | FULL length now |
--- STALE now
+-- Reply: token | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | RETAINED ttl_ms more now |
+-- FULL length now | STALE now
 -- The first is a number and no list: granted, and the token is the server's time in microseconds, as it usually is.
 -- RETAINED: busy, but the client of the hold in the way releases it for one that waits, unless it uses it.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the lease of

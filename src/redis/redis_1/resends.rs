@@ -36,7 +36,10 @@ async fn looked(shared: &Shared, key: &str) -> Result<()> {
         match select(first, pin!(sleep)).await {
             Either::Left((answer, _)) => {
                 is_turned_away(answer)?;
-                return judge(executed(shared, key).await?);
+                judge(executed(shared, key).await?)?;
+                // It would expire by itself, as it does if a call that comes late brings it back.
+                let _ = shared.application.send(::redis::cmd("UNLINK").arg(key)).await;
+                return Ok(());
             }
             Either::Right(((), pending)) => first = pending,
         }

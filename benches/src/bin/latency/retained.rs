@@ -18,7 +18,7 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
     let client = clients::plain(runtime, &executor, &url).await?;
     let other = clients::plain(runtime, &executor, &url).await?;
     let mut metrics = again(&client, pairs).await?;
-    let (_, plain) = metrics[2];
+    let (_, plain) = metrics[3];
     metrics.extend(waits(&client, &other, pairs, plain / 2.0).await?);
     metrics.extend(turns(&client, &other, pairs).await?);
     client.close().await;
@@ -34,32 +34,31 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
     Ok(metrics)
 }
 
-async fn plain(client: &Client, name: &str) -> Result<()> {
-    client.lock(name).lock().await?.release().await?;
-    Ok(())
-}
-
 async fn retained(client: &Client, name: &str) -> Result<()> {
     client.lock(name).lock().retained(TIME).await?.release().await?;
     Ok(())
 }
 
-/// Pairs of the two kinds, by turns.
+/// Pairs of the two kinds, in slices that take turns.
 async fn again(client: &Client, pairs: u32) -> Result<Metrics> {
+    const SLICE: u32 = 50;
     let [mut plains, mut kept] = [Samples::default(), Samples::default()];
-    for n in 0..pairs + pairs / 10 {
-        let start = Instant::now();
-        plain(client, "bench:plain").await?;
-        let between = Instant::now();
-        retained(client, "bench:retained").await?;
-        if n >= pairs / 10 {
-            plains.add(between - start);
-            kept.add(between.elapsed());
+    let (plain, retained) = (client.lock("bench:plain"), client.lock("bench:retained").retained(TIME));
+    for n in 0..pairs.div_ceil(SLICE) + 1 {
+        for (lock, samples) in [(&plain, &mut plains), (&retained, &mut kept)] {
+            for _ in 0..SLICE {
+                let start = Instant::now();
+                lock.lock().await?.release().await?;
+                if n > 0 {
+                    samples.add(start.elapsed());
+                }
+            }
         }
     }
     Ok(vec![
         ("speedup_p50", plains.percentile(50.0) / kept.percentile(50.0)),
         ("p50_us", kept.percentile(50.0)),
+        ("p99_us", kept.percentile(99.0)),
         ("plain_p50_us", plains.percentile(50.0)),
     ])
 }
@@ -79,26 +78,30 @@ async fn waits(client: &Client, other: &Client, pairs: u32, round_trip: f64) -> 
     Ok(vec![("wait_p50_round_trips", waits.percentile(50.0) / round_trip)])
 }
 
-/// Two clients compete all the time: the time of retained acquisitions, divided by that of fair ones.
+/// Two clients take a retained lock by turns, one after the other: the time of each, divided by that of a hand-over
+/// between fair acquisitions that compete all the time.
 async fn turns(client: &Client, other: &Client, pairs: u32) -> Result<Metrics> {
-    let slices = 10;
+    const SLICES: u32 = 10;
     let (mut fair, mut kept) = (Duration::ZERO, Duration::ZERO);
-    for _ in 0..slices {
-        for is_retained in [false, true] {
-            let of = |client: Client| async move {
-                for _ in 0..pairs / slices {
-                    if is_retained {
-                        retained(&client, "bench:turns").await?
-                    } else {
-                        plain(&client, "bench:turns").await?
-                    }
-                }
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-            };
-            let start = Instant::now();
-            try_join(of(client.clone()), of(other.clone())).await?;
-            *(if is_retained { &mut kept } else { &mut fair }) += start.elapsed();
+    let each = pairs / SLICES;
+    for _ in 0..SLICES {
+        let start = Instant::now();
+        try_join(competes(client, each), competes(other, each)).await?;
+        let between = Instant::now();
+        for _ in 0..each {
+            retained(client, "bench:turns").await?;
+            retained(other, "bench:turns").await?;
         }
+        fair += between - start;
+        kept += between.elapsed();
     }
     Ok(vec![("turns_to_fair", kept.as_secs_f64() / fair.as_secs_f64())])
+}
+
+async fn competes(client: &Client, pairs: u32) -> Result<()> {
+    let lock = client.lock("bench:fair");
+    for _ in 0..pairs {
+        lock.lock().await?.release().await?;
+    }
+    Ok(())
 }

@@ -85,8 +85,14 @@ fn with_replicas(state: Reply, acknowledged: u32, gate: Option<Arc<Event>>) -> (
 impl Setup {
     fn hold(&self) -> Arc<Hold> {
         let (id, now) = (self.open(), self.executor.now());
-        let grant =
-            Grant { amount: 1, token: Token::new(GRANTED), term: Term::Renewed, deadline: now + LEASE, replicas: 2 };
+        let grant = Grant {
+            amount: 1,
+            token: Token::new(GRANTED),
+            term: Term::Renewed,
+            deadline: now + LEASE,
+            replicas: 2,
+            at_first: true,
+        };
         self.engine.grant(id, grant, now).unwrap()
     }
 }
