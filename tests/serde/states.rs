@@ -42,7 +42,7 @@ async fn a_lock_and_its_token() {
     let mut value = there_and_back(&lock.inspect().await.unwrap());
     let left = remaining(&mut value["holder"]);
     assert!(left > Duration::from_secs(60) && left <= Duration::from_secs(3_600), "{left:?}");
-    let holder = json!({ "client": client.id().to_string(), "token": token.get() });
+    let holder = json!({ "client": client.id().to_string(), "token": token.get(), "idle": false });
     assert_eq!(value, json!({ "holder": holder, "waiters": 0 }));
     guard.release().await.unwrap();
 }
@@ -89,7 +89,7 @@ async fn counters() {
     let guard = client.lock("a").lock().await.unwrap();
     let value = there_and_back(&client.stats());
     assert_eq!((&value["held"], &value["acquired"], &value["lost"]), (&json!(1), &json!(1), &json!(0)));
-    assert_eq!(value.as_object().unwrap().len(), 8, "{value}");
+    assert_eq!(value.as_object().unwrap().len(), 9, "{value}");
     guard.release().await.unwrap();
     // Those of a program that did not have all counters yet.
     let earlier = serde_json::from_value::<Stats>(json!({ "held": 3 })).unwrap();
