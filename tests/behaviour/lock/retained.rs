@@ -98,7 +98,9 @@ async fn another_client_gets_a_used_one_after_its_guard(env: Env) {
     owner.counts.reset();
     guard.release().await.unwrap();
     env.soon("it is served", waits).await.release().await.unwrap();
-    assert_eq!(owner.counts.of("lock_release"), 1, "the release hands over: {:?}", owner.counts.all());
+    // The release hands over. If the client has not heard of the other one yet, it does so when it hears.
+    let ended = owner.counts.of("lock_release") + owner.counts.of("lock_cancel");
+    assert_eq!(ended, 1, "{:?}", owner.counts.all());
     free_at_once(&env, &lock).await;
 }
 
