@@ -20,7 +20,7 @@ mod retained;
 mod sharded;
 
 /// How many seeds a scene has.
-pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 25 };
+pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 50 };
 
 /// Scenes with thousands of locks have fewer, and without optimisation none.
 pub fn seeds_of(name: &str) -> u64 {
