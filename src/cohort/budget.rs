@@ -65,8 +65,9 @@ impl HandoffBudget {
         Self { start: now, ..self }
     }
 
-    /// Counts one hand-off, and returns what is left. `None` if the budget does not allow another one.
-    pub(crate) fn spend(self, now: Instant) -> Option<Spent> {
+    /// Counts one hand-off, and returns what is left. `None` if the budget does not allow another one. If others have
+    /// asked for the hold, no more hand-offs are left than after a grant from the queue.
+    pub(crate) fn spend(self, is_wanted: bool, now: Instant) -> Option<Spent> {
         if mutant::on(Mutant::CohortNeverEnds) {
             return Some(Spent { budget: self, token: None });
         }
@@ -74,14 +75,10 @@ impl HandoffBudget {
         if mutant::on(Mutant::CohortTakesItsTime) {
             in_time = true;
         }
-        let left = self.left.checked_sub(1).filter(|_| in_time)?;
+        let left = if is_wanted { self.left.min(HANDOFF_BUDGET - 1) } else { self.left };
+        let left = left.checked_sub(1).filter(|_| in_time)?;
         let token = (self.left == self.size).then_some(self.first);
         Some(Spent { budget: Self { left, ..self }, token })
-    }
-
-    /// The same for a hold that others wait for, with no more hand-offs than a grant from the queue has.
-    pub(crate) fn limited(self) -> Self {
-        Self { left: self.left.min(HANDOFF_BUDGET - 1), ..self }
     }
 
     /// Whether the time of the budget is not over yet. Its tokens may still be used up.
@@ -131,8 +128,24 @@ mod tests {
         let (start, second) = (an_instant(), Duration::from_secs(1));
         let budget = HandoffBudget::of(Claim::Tokens(2), Token::new(1), start, 9 * second);
         let ahead = budget.renewed(Token::new(100), false, start + second).begun(start + 2 * second);
-        let spent = ahead.spend(start + 3 * second).unwrap();
+        let spent = ahead.spend(false, start + 3 * second).unwrap();
         assert_eq!((budget.known_since(), spent.budget.known_since()), (start, start + second));
         assert_eq!(spent.token, Some(Token::new(100)));
+    }
+
+    /// The tokens are those of the larger budget.
+    #[test]
+    fn a_budget_of_a_wanted_hold_serves_as_many_as_any_other() {
+        let (start, second) = (an_instant(), Duration::from_secs(1));
+        let budget = HandoffBudget::of(Claim::Tokens(LARGEST_BUDGET), Token::new(1), start, second);
+        let hand_offs = |budget: HandoffBudget| {
+            let next = |budget: &HandoffBudget| budget.spend(true, start).map(|spent| spent.budget);
+            std::iter::successors(Some(budget), next).count() - 1
+        };
+        assert_eq!(hand_offs(budget), HANDOFF_BUDGET as usize - 1);
+        let few = HandoffBudget::of(Claim::Tokens(9), Token::new(1), start, second);
+        assert_eq!(hand_offs(few), 8);
+        let ahead = budget.renewed(Token::new(1000), false, start).begun(start).spend(true, start).unwrap();
+        assert_eq!(ahead.token, Some(Token::new(1000)), "the first one of the next budget");
     }
 }

@@ -103,10 +103,7 @@ impl Assets<'_> {
         budget: HandoffBudget,
         now: Instant,
     ) -> Option<Turn> {
-        let Spent { mut budget, token } = budget.spend(now)?;
-        if self.idles.is_wanted(hold.id.n) {
-            budget = budget.limited();
-        }
+        let Spent { budget, token } = budget.spend(self.idles.is_wanted(hold.id.n), now)?;
         // With less than half of the lease left, the next member asks the server, because it could not rely on a
         // renewal in time.
         let hold = self.holds.pass_on(hold, hold.lease / 2, token, now)?;

@@ -23,7 +23,7 @@ fn a_lock_is_handed_off_while_tokens_are_left() {
     assert!(cohort.hand_off_first(cohort.budget()));
     let (hold, budget) = cohort.held(0);
     assert_eq!(hold.token(), Token::new(2));
-    assert!(budget.spend(cohort.setup.now).is_none());
+    assert!(budget.spend(false, cohort.setup.now).is_none());
 }
 
 #[test]
