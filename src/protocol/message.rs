@@ -45,7 +45,7 @@ impl Message {
             return Some(Self::Revoked { id: AttemptId::parse(id)? });
         }
         if let Some(id) = text.strip_prefix("wanted ") {
-            return Some(Self::Wanted { id: AttemptId::parse(id)? });
+            return Some(Self::Wanted { id: AttemptId::parse(id).filter(|id| id.is_retained())? });
         }
         if let Some(ends) = text.strip_prefix("ends ") {
             let (left, id) = ends.split_once(' ')?;
@@ -103,6 +103,8 @@ mod tests {
             "revoked x",
             "wanted",
             "wanted 5",
+            // No script asks for a hold that is not retained.
+            "wanted 00000000-0000-0000-0000-000000000007:12",
             "9 1 a:b",
             "-1 2 3",
             "99999999999999999 1 ",
