@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use crate::census::nothing_stays;
+use crate::guard::What;
 use crate::number;
 use operation::{Before, OPERATIONS, Operation};
 use polled::{Ended, Then};
@@ -64,7 +65,8 @@ fn sweep<S: Debug>(
 }
 
 fn sweep_all(faults: &[Fault], few: u64, many: u64) {
-    const CONTENTIONS: [Contention; 4] = [Contention::Free, Contention::Held, Contention::Queue, Contention::Released];
+    use Contention::{Free, Held, Idle, Queue, Released};
+    const CONTENTIONS: [Contention; 5] = [Free, Held, Queue, Released, Idle];
     let only = std::env::var("BOWLINE_SWEEP").ok();
     let seeds = match number("BOWLINE_SWEEP_SEED") {
         Some(seed) => seed..seed + 1,
@@ -75,7 +77,11 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
         let mut count = Count::default();
         for &fault in faults {
             // The calls of a client that is connecting get no faults.
-            let contentions = if operation.before == Before::Nothing { &CONTENTIONS[..1] } else { &CONTENTIONS };
+            let contentions = match operation.before {
+                Before::Nothing => &CONTENTIONS[..1],
+                Before::Client if operation.on == What::Lock => &CONTENTIONS,
+                Before::Client | Before::Hold => &CONTENTIONS[..4],
+            };
             for &contention in contentions {
                 for seed in seeds.clone() {
                     nothing_stays(|| {

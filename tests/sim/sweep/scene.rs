@@ -42,6 +42,8 @@ pub enum Contention {
     Queue,
     /// The other client releases meanwhile; if the subject holds the lock, it is taken from it.
     Released,
+    /// The other client keeps the lock idle. Only for operations on a lock that the subject does not hold.
+    Idle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,6 +183,9 @@ impl Scene {
             let acquired = operation.on.acquire_as(!operation.cohort, client, NAME);
             let guard = self.run("hold", acquired).unwrap();
             subject.guard = Some(Arc::new(guard));
+        } else if contention == Contention::Idle {
+            let lock = self.other.lock(NAME).retained(LEASE / 3);
+            self.run("keep", async move { lock.lock().await?.release().await }).unwrap();
         } else if contention != Contention::Free {
             held = Some(self.run("hold", all.acquire(self.other.clone(), NAME)).unwrap());
         }
