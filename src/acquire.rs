@@ -9,15 +9,12 @@
 //!
 //! | the attempt | what is sent | becomes, on |
 //! |---|---|---|
-//! | asks | `acquire` with its id, again after a failure until the retry timeout is over ([`ask`]) | held on "granted";
-//! queued on "queued"; over on "busy", "full" or "over the limit" |
-//! | is queued | nothing; the watchdog sends heartbeats ([`wait`]) | granted, gone or failed, by a message or the
-//! answer to a heartbeat |
+//! | asks | `acquire` with its id, again after a failure until the retry timeout is over ([`ask`]) | held on "granted"; queued on "queued"; over on "busy", "full" or "over the limit" |
+//! | is queued | nothing; the watchdog sends heartbeats ([`wait`]) | granted, gone or failed, by a message or the answer to a heartbeat |
 //! | is granted | nothing | held; asks again if the message cannot be trusted (below) |
 //! | is gone | nothing | over. `own` makes the next attempt |
 //! | has failed: no usable answer for the retry timeout | nothing | over, with the error |
-//! | is held | nothing, or a renewal that waits for replicas, by the watchdog (`confirm`) | the caller's; over if it is
-//! lost before the replicas have acknowledged it, and `own` makes the next attempt |
+//! | is held | nothing, or a renewal that waits for replicas, by the watchdog (`confirm`) | the caller's; over if it is lost before the replicas have acknowledged it, and `own` makes the next attempt |
 //!
 //! A non-fair acquisition is a [`Member`] of its client's cohort and waits for its turn before each attempt. The
 //! [`Turn`] is to make a new attempt, to continue one that has lost its member, or to take over a hold without a
