@@ -80,8 +80,8 @@ impl Lock {
         Self { primitive: Primitive::new(source, Kind::Lock, name), retained: None }
     }
 
-    /// All acquisitions of this handle are [retained](Acquire::retained) for that time. An acquisition that is not to
-    /// be is [`fair`](Acquire::fair), or of another handle.
+    /// Makes all acquisitions of this handle [retained](Acquire::retained) for that time. [`fair`](Acquire::fair)
+    /// undoes this for one acquisition.
     pub fn retained(self, time: Duration) -> Self {
         Self { retained: Some(time), ..self }
     }
@@ -202,8 +202,8 @@ pub struct HolderState {
     /// The rest of the lease, by the server's clock.
     #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
     pub remaining: Duration,
-    /// Whether the client keeps the lock [idle](Acquire::retained). `None` for a holder of another client: only that
-    /// client knows.
+    /// Whether the client keeps the lock [idle](Acquire::retained). `None` if the holder is another client, which alone
+    /// knows, and for anything that is not a [`Lock`].
     #[cfg_attr(feature = "serde", serde(default))]
     pub idle: Option<bool>,
 }

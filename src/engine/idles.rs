@@ -2,8 +2,10 @@
 //!
 //! | state | becomes, on |
 //! |---|---|
-//! | used | idle when its last guard goes, no member of its cohort waits and nobody has asked for it; ended, as any hold |
-//! | idle | used when the next member joins; released when another client asks, its time is over, messages may have been missed, or the client ends; ended without a loss, because nobody has a guard |
+//! | used | idle, when its last guard goes, if no member of its cohort waits and no other client has asked for it |
+//! | idle | used, when the next member joins; released, when another client asks, its time is over, a message may have been lost, or the client ends |
+//!
+//! Both can end as any other hold. The end of an idle hold is not reported as a loss, because no guard exists.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

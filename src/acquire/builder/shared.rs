@@ -81,22 +81,22 @@ macro_rules! builder {
                 self
             }
 
-            /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client: more than
-            /// zero, and at most a third of the client's lease. By default a lock is released with its guard.
+            /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client. `time` is more
+            /// than zero, and at most a third of the client's lease. By default a lock is released with its guard.
             ///
-            /// An acquisition of this client that comes in that time takes the idle lock without a command, with a
-            /// larger token. It must be [non-fair](crate::Acquire::non_fair) or retained itself, and this one is
-            /// non-fair. When another client waits for the lock, it asks this one, which releases the lock at once, or
-            /// with the guard that uses it.
+            /// In that time the lock is idle. An acquisition of this client takes the idle lock without a command, and
+            /// gets a larger token. That acquisition must be [non-fair](crate::Acquire::non_fair) or retained; this
+            /// option makes an acquisition non-fair. A client that waits for the lock asks this client for it. This
+            /// client releases an idle lock at once, and a used lock with the guard, after at most one hand-off budget.
             ///
             /// # Guaranteed
-            /// - Another client waits for one message and one release, unless the lock is used, and for `time` at most
-            ///   if the message is lost.
-            /// - A lock that was granted from the queue is not kept: others were waiting behind it.
-            /// - [`close`](crate::Client::close), the end of the last handle, and the end of the runtime release the
-            ///   lock.
-            /// - A guard has at least a third of the lease before it. Idle locks are not renewed, and a renewal begins
-            ///   with the guard.
+            /// - Another client waits for one message and one release while the lock is idle. If the message is lost,
+            ///   the client waits for `time` at most.
+            /// - A lock that was granted from the queue is not kept, because others may wait behind it.
+            /// - [`close`](crate::Client::close), the drop of the last handle, and the end of the runtime release an
+            ///   idle lock.
+            /// - A guard of an idle lock begins with at least a third of the lease. Idle locks are not renewed; the
+            ///   first renewal is due when the guard begins.
             ///
             /// # Not guaranteed
             /// A client that crashes while the lock is idle blocks others for the rest of the lease, as one that

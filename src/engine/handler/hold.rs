@@ -55,7 +55,7 @@ impl HoldHandler<'_> {
 
     fn lose(&mut self, n: u64, loss: Loss, now: Instant) -> Option<Arc<Hold>> {
         let hold = self.assets.holds.remove(n)?;
-        // Nobody has a guard of it.
+        // An idle hold has no guard that could be told.
         let is_idle = self.assets.idles.is_idle(n);
         if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
             self.leave_cohort(&hold, now);
