@@ -26,33 +26,38 @@ pub(crate) fn acquire<'a>(
     request: &'a Request,
 ) -> impl Future<Output = Result<Option<Arc<HoldOwner>>>> + Send + 'a {
     let acquisition = async move {
-        match once(source, request).await? {
+        let until = end_of(&source.context, request.timeout);
+        match once(source, request, until).await? {
             Owned::Held(owned) => Ok(Some(owned)),
             Owned::Busy => Ok(None),
             // On the heap, as it is rare.
-            Owned::Retained => Box::pin(of_retained(source, request)).await,
+            Owned::Retained => Box::pin(of_retained(source, request, until)).await,
         }
     };
     let observed = source.context.observed(request.operation, &request.keys);
     observe::acquiring(observed, request.fair, meter::of_acquisition, acquisition)
 }
 
-async fn once(source: &Arc<HoldSource>, request: &Request) -> Result<Owned> {
-    let context = &source.context;
-    let until = end_of(context, request.timeout);
+async fn once(source: &Arc<HoldSource>, request: &Request, until: Option<Instant>) -> Result<Owned> {
     let last = LastFailure::default();
     // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
     let entered = pin!(enter(source, request, (until, &last)));
-    in_time(context, until, entered, || out_of_time(source, request, &last)).await
+    in_time(&source.context, until, entered, || out_of_time(source, request, &last)).await
 }
 
-/// Waits until the client that keeps the hold has released it. `None`: it uses the hold.
-async fn of_retained(source: &Arc<HoldSource>, request: &Request) -> Result<Option<Arc<HoldOwner>>> {
+/// Waits until the client that keeps the hold has released it, and no longer than the caller does. `None`: it uses the
+/// hold.
+async fn of_retained(
+    source: &Arc<HoldSource>,
+    request: &Request,
+    until: Option<Instant>,
+) -> Result<Option<Arc<HoldOwner>>> {
     if request.for_retained.is_zero() {
         return Ok(None);
     }
-    let timeout = request.timeout.map_or(request.for_retained, |timeout| timeout.min(request.for_retained));
-    match once(source, &Request { wait: true, timeout: Some(timeout), ..request.clone() }).await {
+    let limit = end_of(&source.context, Some(request.for_retained));
+    let until = limit.into_iter().chain(until).min();
+    match once(source, &Request { wait: true, ..request.clone() }, until).await {
         Ok(Owned::Held(owned)) => Ok(Some(owned)),
         Ok(Owned::Busy | Owned::Retained) => Ok(None),
         Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
