@@ -21,6 +21,7 @@ use crate::protocol::token::Token;
 
 mod cohort;
 mod confirm;
+mod retained;
 
 impl Setup {
     fn cohort(&self) -> CohortId {

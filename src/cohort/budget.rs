@@ -145,6 +145,7 @@ mod tests {
         assert_eq!(hand_offs(budget), HANDOFF_BUDGET as usize - 1);
         let few = HandoffBudget::of(Claim::Tokens(9), Token::new(1), start, second);
         assert_eq!(hand_offs(few), 8);
+        assert_eq!((budget.next(), few.next()), (LARGEST_BUDGET, HANDOFF_BUDGET));
         let ahead = budget.renewed(Token::new(1000), false, start).begun(start).spend(true, start).unwrap();
         assert_eq!(ahead.token, Some(Token::new(1000)), "the first one of the next budget");
     }

@@ -154,9 +154,9 @@ impl<T> Change<'_, T> {
         self.cohort.waiting.len() > self.cohort.tickets.len()
     }
 
-    /// Whether no member waits, not even for a ticket.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.cohort.waiting.is_empty() && self.cohort.tickets.is_empty()
+    /// Whether no member waits, so that there is no ticket either.
+    pub(crate) fn none_waits(&self) -> bool {
+        self.cohort.waiting.is_empty()
     }
 
     /// The number of an attempt id that the cohort holds. If it holds several, it can be any of them.

@@ -43,6 +43,8 @@ pub(crate) enum Answer {
     OverLimit,
     /// Others hold it.
     Busy,
+    /// Another client keeps it idle, or uses it.
+    Retained,
     /// The request came too late.
     Stale,
     Listeners(i64),
@@ -83,6 +85,7 @@ impl Connection for Played {
             Answer::Requeued => Ok(reply("GRANTED 9", [0, 5])),
             Answer::OverLimit => Ok(reply("OVER", [1, 5])),
             Answer::Busy => Ok(reply("BUSY", [30_000, 0, 5])),
+            Answer::Retained => Ok(reply("RETAINED", [30_000, 0, 5])),
             Answer::Stale => Ok(reply("STALE", [5])),
             Answer::Listeners(listeners) => Ok(reply("", [listeners, 5])),
             Answer::Unreachable => Err(unreachable()),

@@ -53,7 +53,7 @@ impl State {
     }
 
     fn deliver_grant(&mut self, id: AttemptId, token: Token, at: ServerMillis, now: Instant) {
-        let Some(attempt) = self.attempts.get_mut(id.n) else {
+        let Some(attempt) = self.attempts.get(id.n) else {
             // The server had lost the grant but still had the ticket, and has granted it again. Others may have held in
             // between.
             if self.holds.get(id.n).is_some_and(|hold| hold.token() < token) {
@@ -75,8 +75,6 @@ impl State {
             self.attempts.heartbeats.heartbeat_soon(&keys, now);
             return;
         }
-        // It stood in the queue, and those behind it have asked the holder before.
-        attempt.wanted = true;
         let outcome = Outcome::Granted { token, counted_from: attempt.counted_from };
         self.handoff_handler().decide(id, outcome, now);
     }

@@ -135,9 +135,7 @@ impl State {
             if queued_at.is_some() {
                 self.aheads.set(id.n, Ahead::Refused);
             }
-            // Those behind it in the queue have asked the holder before this one.
-            let is_wanted = wanted || queued_at.is_some() || !at_first;
-            if id.is_retained() && is_wanted && !mutant::on(Mutant::QueuedGrantKept) {
+            if id.is_retained() && (wanted || !at_first) && !mutant::on(Mutant::QueuedGrantKept) {
                 self.idles.set_wanted(id.n);
             }
         }

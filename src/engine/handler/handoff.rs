@@ -64,6 +64,10 @@ impl HandoffHandler<'_> {
 
     /// Sets the outcome of the attempt. If its ticket belongs to a cohort, the member that has waited longest gets it.
     pub(in crate::engine) fn decide(&mut self, id: AttemptId, outcome: Outcome, now: Instant) {
+        if let Some(attempt) = self.assets.attempts.get_mut(id.n) {
+            // It stood in the queue. The waiters behind it have asked an earlier holder.
+            attempt.wanted |= matches!(outcome, Outcome::Granted { .. });
+        }
         self.assets.attempts.set_outcome(id.n, outcome);
         self.give_decided(id, now);
     }
@@ -90,7 +94,7 @@ impl HandoffHandler<'_> {
             }
             let goes_on = is_held && cohort.needs_turn();
             if is_held
-                && cohort.is_empty()
+                && cohort.none_waits()
                 && let Some(time) = retained
                 && self.assets.keep_idle(hold, budget, time, now)
             {

@@ -50,7 +50,7 @@ impl Retained {
     }
 
     fn join(&self) -> u64 {
-        let joined = self.setup.engine.join(&self.cohort, 0, Some(Waker::noop()), self.setup.now).ok().unwrap();
+        let joined = self.setup.engine.join(&self.cohort, 1, Some(Waker::noop()), self.setup.now).ok().unwrap();
         assert!(!joined.waits, "it is polled again at once");
         joined.number
     }

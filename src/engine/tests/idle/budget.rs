@@ -61,7 +61,8 @@ fn the_next_tokens_are_asked_for_while_the_hold_is_idle() {
 #[test]
 fn a_hold_for_which_others_wait_as_the_next_tokens_are_asked_for_is_released() {
     for (n, is_idle) in [true, false].into_iter().enumerate() {
-        let mut retained = Retained::idles(2);
+        // Two tokens are left.
+        let mut retained = Retained::idles(4);
         let ask = asked(&retained);
         if !is_idle {
             retained.takes();
@@ -75,4 +76,34 @@ fn a_hold_for_which_others_wait_as_the_next_tokens_are_asked_for_is_released() {
             retained.releases();
         }
     }
+}
+
+/// However long the lock was idle.
+#[test]
+fn the_time_of_a_budget_begins_when_an_idle_hold_is_taken() {
+    let mut retained = Retained::idles(9);
+    retained.setup.now += 2 * SECOND;
+    retained.takes();
+    let waits = retained.setup.engine.join_asleep(&retained.cohort, 0).ok().unwrap();
+    assert!(retained.ends(9 * SECOND));
+    let context = Context::from_waker(Waker::noop());
+    let turn = retained.setup.engine.poll_turn(&retained.cohort, waits, retained.setup.now, &context);
+    assert!(matches!(turn, Poll::Ready(Ok((Ok(Turn::Held { was_idle: false, .. }), _)))), "{turn:?}");
+    drop(turn);
+    retained.setup.engine.release(&retained.hold, retained.setup.now);
+    retained.setup.assert_empty();
+}
+
+#[test]
+fn a_cohort_that_queues_up_again_retains_its_next_hold_too() {
+    let mut retained = retained(1);
+    let waits = retained.setup.engine.join_asleep(&retained.cohort, 0).ok().unwrap();
+    assert!(retained.ends(9 * SECOND));
+    let context = Context::from_waker(Waker::noop());
+    let turn = retained.setup.engine.poll_turn(&retained.cohort, waits, retained.setup.now, &context);
+    let Poll::Ready(Ok((Ok(Turn::Attempt(next)), _))) = turn else { panic!("{turn:?}") };
+    assert!(next.id.is_retained() && next.amount == LARGEST_BUDGET, "{next:?}");
+    retained.setup.engine.abandon(next.id, retained.setup.now);
+    retained.setup.engine.leave(&retained.cohort, waits, retained.setup.now);
+    retained.setup.assert_empty();
 }

@@ -44,6 +44,32 @@ fn a_hold_that_was_wanted_before_its_grant_was_known_does_not_become_idle() {
     .releases();
 }
 
+/// The message was lost, or the answer to the first request.
+#[test]
+fn a_hold_that_a_later_request_has_found_does_not_become_idle() {
+    let mut retained = opened(9, |setup, id| {
+        let queued = Queued { sent: setup.now, asked: 1, holder_left: Some(LEASE), call_again: false };
+        assert!(setup.engine.queued(id, queued, setup.now));
+        setup.heartbeat_reply(&keys("a"), &[id.n], 0, TicketState::Granted(Token::new(1)));
+        let context = Context::from_waker(Waker::noop());
+        let turn = setup.engine.poll_turn(&CohortId::of(&keys("a"), 1), 1, setup.now, &context);
+        assert!(matches!(turn, Poll::Ready(Ok((Ok(Turn::Attempt(_)), _)))), "{turn:?}");
+    });
+    assert!(!retained.ends(9 * SECOND));
+    retained.releases();
+    let (setup, keys) = (setup(), keys("a"));
+    let cohort = CohortId::of(&keys, 1);
+    let first = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
+    let handoff = setup.engine.open_in_cohort(&keys, first, (1, true), LEASE, setup.now).unwrap();
+    let (token, deadline) = (Token::new(1), setup.now + LEASE);
+    let grant = Grant { amount: 9, token, term: Term::Renewed, deadline, replicas: 0, at_first: false };
+    let hold = setup.engine.grant(handoff.id, grant, setup.now).unwrap();
+    let budget = HandoffBudget::of(Kind::Lock.claim(9), token, setup.now, SECOND);
+    assert!(!setup.engine.hand_off(&cohort, &mut hold.clone(), budget, Some(SECOND), setup.now));
+    setup.engine.release(&hold, setup.now);
+    setup.assert_empty();
+}
+
 #[test]
 fn only_the_hold_that_is_wanted_is_released() {
     let retained = Retained::idles(9);
