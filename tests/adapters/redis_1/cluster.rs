@@ -46,6 +46,17 @@ fn a_connection_without_retries_keeps_the_contract() {
 }
 
 #[test]
+fn the_check_for_calls_that_are_sent_again_leaves_nothing() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(3, 0);
+        let connection = connect(executor, urls(&cluster), Some(0)).await.unwrap();
+        let left: Vec<String> = cluster.nodes().iter().flat_map(|node| node.keys()).collect();
+        assert_eq!(left, [""; 0]);
+        connection.close();
+    });
+}
+
+#[test]
 fn a_connection_that_sends_calls_again_is_refused() {
     on_tokio(|executor| async move {
         let cluster = Cluster::start(1, 0);
