@@ -52,7 +52,7 @@ fn the_check_for_calls_that_are_sent_again_leaves_nothing() {
         let connection = connect(executor, urls(&cluster), Some(0)).await.unwrap();
         let left: Vec<String> = cluster.nodes().iter().flat_map(|node| node.keys()).collect();
         assert_eq!(left, [""; 0]);
-        connection.close();
+        drop(connection);
     });
 }
 
