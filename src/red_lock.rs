@@ -16,8 +16,11 @@ use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 
 mod acquire;
+mod claim;
+mod contended;
 mod count;
 mod doubts;
+mod election;
 mod health;
 mod look;
 mod master;

@@ -28,6 +28,14 @@ pub(crate) const HEARTBEAT: Pauses = pauses(50, 3_200);
 /// timeout, and heartbeats find a grant meanwhile.
 pub(crate) const INBOX: Pauses = pauses(250, 5_000);
 
+/// After the first round of votes in a turn that was contested. Most often the votes in the way are those of a claim
+/// that was refused, or of the last hold, and they are released at this very moment.
+pub(crate) const VOTE_AGAIN: Pauses = pauses(2, 6);
+
+/// How long a name of a `RedLock` counts as contended after a claim was refused: acquisitions wait for their turn
+/// before they ask for votes. A refused claim costs a request to each master, so there is one per client in this time.
+pub(crate) const CONTENDED: Duration = Duration::from_secs(1);
+
 /// Before the next vote if the hold in the way is about to end.
 pub(crate) const HOLD_ENDS: Duration = Duration::from_millis(10);
 

@@ -13,7 +13,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<LuaAnswer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 31] = [
+const COMMANDS: [(&str, usize, usize, Run); 32] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -25,6 +25,7 @@ const COMMANDS: [(&str, usize, usize, Run); 31] = [
     ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),
     ("INFO", 1, 1, generic::info),
+    ("LASTSAVE", 0, 0, generic::lastsave),
     ("LINDEX", 2, 2, list::lindex),
     ("LLEN", 1, 1, list::llen),
     ("LREM", 3, 3, list::lrem),

@@ -22,6 +22,11 @@ impl Identity {
         let uptime = now.as_secs().saturating_sub(self.started.as_secs());
         format!("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{uptime}\r\n", self.run_id)
     }
+
+    /// The start of the process, in whole seconds. Never 0, which would mean that it is not known.
+    pub(super) fn last_save(&self) -> i64 {
+        i64::try_from(self.started.as_secs()).unwrap_or(i64::MAX).max(1)
+    }
 }
 
 /// A server that was never restarted reports an unlimited uptime, because it has lost nothing.

@@ -234,6 +234,11 @@ pub(crate) async fn lost(owned: &HoldOwner) -> NamedLoss {
 }
 
 pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
+    release_with(owned, &mut None).await
+}
+
+/// See [`HoldOwner::release_with`].
+pub(crate) async fn release_with(owned: Arc<HoldOwner>, turn: &mut Option<HoldOwner>) -> Result<()> {
     let last = match Arc::try_unwrap(owned) {
         Ok(owned) => owned,
         Err(shared) => {
@@ -246,5 +251,5 @@ pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
             }
         }
     };
-    last.release().await
+    last.release_with(turn).await
 }

@@ -18,8 +18,10 @@ use crate::observe::meter::Metered;
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::Changed;
-use crate::protocol::reply::{Released, ServerMillis};
+use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
+
+mod release;
 
 /// Who grants the holds of guards.
 pub(crate) type HoldSource = Source<HoldOwner>;
@@ -64,63 +66,6 @@ impl HoldOwner {
 
     pub(crate) fn quorum(&self) -> Option<&Arc<dyn Ends>> {
         self.quorum.as_ref()
-    }
-
-    /// Releases the hold. Called by its last guard.
-    pub(crate) async fn release(mut self) -> Result<()> {
-        if let Some(quorum) = &self.quorum {
-            return quorum.release().await;
-        }
-        if self.hand_off() {
-            return Ok(());
-        }
-        let now = self.context().now();
-        if let Err(loss) = self.hold.release(now) {
-            return Err(lost_error(&self.hold, "release", loss));
-        }
-        // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is
-        // added before closing may end.
-        let context = self.context().clone();
-        let _releasing = context.engine.releasing(&self.hold, now);
-        let mut this = self;
-        let mut retry = context.retry_from("release", &this.hold.keys, now);
-        let mut may_be_done = false;
-        loop {
-            this.asked = true;
-            let sent = retry.sends();
-            let released = {
-                let call = pin!(context.scripts().release(&this.hold.keys, this.hold.id));
-                retry.bounded(sent, call).await
-            };
-            match released {
-                Ok(Released::Released { call_again, messages, now }) => {
-                    this.set_ended(call_again, now);
-                    context.deliver(messages);
-                    return Ok(());
-                }
-                Ok(Released::NotHeld { call_again, now }) => {
-                    this.set_ended(call_again, now);
-                    if !may_be_done {
-                        return Err(lost_error(&this.hold, "release", Loss::Gone));
-                    }
-                    context.reply_lost(&this.hold.keys);
-                    // An earlier request has released the hold, and its answer was lost. The lease was valid then.
-                    return Ok(());
-                }
-                Err(failure) => {
-                    if failure.may_be_done() {
-                        context.reply_lost(&this.hold.keys);
-                        // Stays set from now on. A later request that is certainly not executed does not undo what this
-                        // one may have done.
-                        may_be_done = true;
-                    }
-                    if mutant::on(Mutant::ResentReleaseLost) {
-                        may_be_done = false;
-                    }
-                    retry.again_after(failure).await?;
-                }
-            }
-        }
     }
 
     /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold

@@ -14,7 +14,7 @@ use super::limits::WRITE;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
-use super::vote::VoteArgs;
+use super::vote::{TurnArgs, VoteArgs};
 use super::{client, mutex, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
@@ -87,8 +87,11 @@ fn every_call_passes_what_the_header_says() {
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();
     let proposal = Token::new(1);
-    let args = VoteArgs { id, lease: LEASE, proposal, owner: id, granted: true, not_after: 0, set: "s/1/3" };
+    let args = VoteArgs { id, lease: LEASE, proposal, owner: id, granted: true, not_after: 0, set: "s/1/3", known: 0 };
     calls.add(vote::vote(&keys, args));
+    let turns = Keys::new("p", Kind::Turn, "n").unwrap();
+    calls.add(vote::claim(&keys, args, &turns, TurnArgs { id, lease: LEASE }));
+    calls.add(vote::leave((&keys, id), (&turns, id)));
     calls.add(vote::view(&keys));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));

@@ -80,7 +80,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 25] = [
+const FRAGMENTS: [(&str, &str); 27] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
@@ -105,6 +105,8 @@ const FRAGMENTS: [(&str, &str); 25] = [
     ("read_token", include_str!("fragments/read_token.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),
     ("token", include_str!("fragments/token.lua")),
+    ("voted", include_str!("fragments/voted.lua")),
+    ("voting", include_str!("fragments/voting.lua")),
     ("wanted", include_str!("fragments/wanted.lua")),
 ];
 

@@ -11,7 +11,7 @@ use super::key::Keys;
 use super::reply::ServerMillis;
 use super::script::scripts;
 use super::token::Token;
-use reply::{Looked, Voted, looked, voted};
+use reply::{Claimed, Left, Looked, Voted, claimed, left, looked, voted};
 
 pub(crate) mod reply;
 
@@ -19,6 +19,8 @@ scripts! {
     "vote", "lock":
     VIEW = "view",
     VOTE = "vote",
+    CLAIM = "vote_claim",
+    LEAVE = "vote_leave",
 }
 
 /// The arguments of a request for a master's vote.
@@ -36,17 +38,52 @@ pub(crate) struct VoteArgs<'a> {
     /// The set of masters that the caller knows, as `<name>/<version>/<number of masters>`. Empty: the caller does not
     /// say.
     pub(crate) set: &'a str,
+    /// The last save of the process that the caller knows: [`Process::saved`](reply::Process::saved), or 0.
+    pub(crate) known: u64,
 }
 
-pub(super) fn vote<'a>(keys: &'a Keys, args: VoteArgs<'a>) -> ScriptCall<'a, Voted> {
-    ScriptCall::new(&VOTE, [keys.main(), keys.ending(":fence")].into_iter(), voted)
-        .id(args.id)
+/// The turn that is asked for together with a vote.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnArgs {
+    pub(crate) id: AttemptId,
+    pub(crate) lease: Duration,
+}
+
+fn voting<'a, T>(call: ScriptCall<'a, T>, args: VoteArgs<'a>) -> ScriptCall<'a, T> {
+    call.id(args.id)
         .millis(args.lease)
         .number(args.proposal.get())
         .id(args.owner)
         .number(args.granted)
         .number(args.not_after)
         .text(args.set)
+        .number(args.known)
+}
+
+fn voting_keys(votes: &Keys) -> impl Iterator<Item = &str> {
+    [votes.main(), votes.ending(":fence")].into_iter()
+}
+
+pub(super) fn vote<'a>(keys: &'a Keys, args: VoteArgs<'a>) -> ScriptCall<'a, Voted> {
+    voting(ScriptCall::new(&VOTE, voting_keys(keys), voted), args)
+}
+
+pub(super) fn claim<'a>(
+    votes: &'a Keys,
+    args: VoteArgs<'a>,
+    turns: &'a Keys,
+    turn: TurnArgs,
+) -> ScriptCall<'a, Claimed> {
+    let call = ScriptCall::new(&CLAIM, voting_keys(votes).chain(turns.all()), claimed);
+    voting(call, args).id(turn.id).millis(turn.lease)
+}
+
+pub(super) fn leave<'a>(
+    (votes, vote): (&'a Keys, AttemptId),
+    (turns, turn): (&'a Keys, AttemptId),
+) -> ScriptCall<'a, Left> {
+    let of_turn = [turns.main(), turns.ending(":queue"), turns.ending(":tickets")];
+    ScriptCall::new(&LEAVE, [votes.main()].into_iter().chain(of_turn), left).id(vote).id(turn)
 }
 
 pub(super) fn view(keys: &Keys) -> ScriptCall<'_, Looked> {
@@ -60,5 +97,21 @@ impl Scripts<'_> {
 
     pub(crate) async fn vote(self, keys: &Keys, args: VoteArgs<'_>) -> Result<Voted, Failure> {
         self.send(vote(keys, args)).await
+    }
+
+    /// Takes the turn and asks for a vote, in one step, if nobody has the turn or waits for it.
+    pub(crate) async fn claim(
+        self,
+        votes: &Keys,
+        args: VoteArgs<'_>,
+        turns: &Keys,
+        turn: TurnArgs,
+    ) -> Result<Claimed, Failure> {
+        self.send(claim(votes, args, turns, turn)).await
+    }
+
+    /// Releases a vote, and with it the turn, unless somebody waits for the turn.
+    pub(crate) async fn leave(self, vote: (&Keys, AttemptId), turn: (&Keys, AttemptId)) -> Result<Left, Failure> {
+        self.send(leave(vote, turn)).await
     }
 }

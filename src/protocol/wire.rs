@@ -12,9 +12,7 @@ use super::latch::Latch;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
-use super::token::Token;
-use super::vote::VoteArgs;
-use super::{client, mutex, vote};
+use super::{client, mutex};
 use crate::error::Result;
 
 mod ahead;
@@ -22,6 +20,7 @@ mod attempt;
 mod reply;
 mod request;
 mod shared;
+mod votes;
 
 use self::attempt::id;
 pub use attempt::{Attempt, Copy};
@@ -156,22 +155,6 @@ impl Resource {
     /// Reads the state of the permits.
     pub fn inspect_permits(&self) -> Request {
         sent(self.permits().inspect(&self.keys))
-    }
-
-    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`. `granted`: a majority has
-    /// accepted it. `set` is the set of masters that the caller knows, or empty.
-    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt, granted: bool, set: &str) -> Request {
-        let Attempt { lease, not_after, .. } = attempt;
-        let proposal = Token::new(proposal);
-        sent(vote::vote(
-            &self.keys,
-            VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), granted, not_after, set },
-        ))
-    }
-
-    /// Looks whether a master is free to vote.
-    pub fn view(&self) -> Request {
-        sent(vote::view(&self.keys))
     }
 
     /// Exchanges a hold of permits for another one.

@@ -48,7 +48,6 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, Either, select};
 
 use crate::acquire::member::InCohort;
-use crate::acquire::pending::Terms;
 use crate::acquire::request::Request;
 use crate::backoff::Pauses;
 use crate::engine::lease::{Hold, Term};
@@ -56,18 +55,21 @@ use crate::engine::turn::Closed;
 use crate::error::{ErrorKind, Result};
 use crate::hold::owner::HoldOwner;
 use crate::hold::quorum::{Ends, Quorum, QuorumGrant};
+use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
-use crate::protocol::token::Token;
-use crate::red_lock::count::{Outlook, Verdict, VoteAnswer, deadline, majority, tally};
+use crate::red_lock::claim::{Claim, claim};
+use crate::red_lock::contended::Own;
+use crate::red_lock::count::{Outlook, majority};
+use crate::red_lock::election::{Elected, Lack, Outcome, elect};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::patience::{Patience, reason, unavailable};
-use crate::red_lock::quorum_hold::{QuorumHold, Slot};
+use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::quorum_task::QuorumTask;
-use crate::red_lock::round::{Proposal, Round};
+use crate::red_lock::round::Proposal;
 use crate::red_lock::turn::take_turn;
-use crate::tuning::{HOLD_ENDS, VOTE};
+use crate::tuning::{HOLD_ENDS, VOTE, VOTE_AGAIN};
 
 impl Quorum for Masters {
     fn lack(&self, name: &str) -> Option<String> {
@@ -84,20 +86,6 @@ impl Quorum for Masters {
     }
 }
 
-/// The outcome of the votes during one turn.
-enum Outcome {
-    Held {
-        votes: Vec<Slot>,
-        until: Instant,
-        token: Token,
-        term: Term,
-    },
-    /// Others hold the lock, and the request does not wait.
-    Busy,
-    /// The turn was lost, or is not on the first master that answers.
-    TurnLost,
-}
-
 async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instant>) -> Result<Option<QuorumGrant>> {
     check(masters, request)?;
     let name = &request.keys.name;
@@ -112,7 +100,7 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
     }
 }
 
-/// Takes the turn and asks for votes, until the request is granted.
+/// Claims the lock, or takes the turn and asks for votes, until the request is granted.
 async fn ask(
     masters: &Arc<Masters>,
     request: &Request,
@@ -120,19 +108,32 @@ async fn ask(
     until: Option<Instant>,
     patience: &Patience,
 ) -> Result<Option<QuorumGrant>> {
+    let own = Own::new(masters, &request.keys);
     let mut contested = false;
+    let mut claimed = claim(masters, request, (turns, votes)).await?;
     loop {
-        let Some(turn) = take_turn(masters, request, (turns, votes), until, patience).await? else {
-            return Ok(None);
+        let (turn, owner, elected) = match std::mem::replace(&mut claimed, Claim::None) {
+            Claim::Made { turn, owner, elected } => (turn, owner, Some(elected)),
+            Claim::Taken if !request.wait => return Ok(None),
+            Claim::Taken | Claim::None => {
+                let asked = masters.now();
+                let Some(turn) = take_turn(masters, request, (turns, votes), until, patience).await? else {
+                    return Ok(None);
+                };
+                let now = masters.now();
+                lock(&masters.contended).prolong(&request.keys.name, now + now.saturating_duration_since(asked));
+                // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once
+                // more from its owner.
+                let owner =
+                    masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
+                (turn, owner, None)
+            }
         };
-        // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from
-        // its owner.
-        let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
-        match vote(masters, request, (turns, votes), (&turn, owner), (patience, &mut contested)).await? {
+        match vote(masters, request, (turns, votes), (&turn, owner, elected), (patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let quorum = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots));
-                QuorumTask::start(quorum.clone(), votes.to_vec(), turn);
+                QuorumTask::start(quorum.clone(), votes.to_vec(), turn, own);
                 let hold = quorum.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: quorum as Arc<dyn Ends> }));
             }
@@ -154,26 +155,20 @@ fn check(masters: &Masters, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Why an acquisition has no majority yet.
-enum Lack {
-    /// Other holds prevent a majority. The first of them ends after this time.
-    Contested(Duration),
-    /// Too few masters answered in time or have been up for long enough.
-    TooFew,
-}
-
 /// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority. Once the
-/// acquisition was `contested`, it looks at the masters first, and asks for votes when a majority is free.
+/// acquisition was `contested`, it looks at the masters first, and asks for votes when a majority is free. If it comes
+/// of a claim, its first round is over, with the outcome `elected`.
 async fn vote(
     masters: &Arc<Masters>,
     request: &Request,
     (turns, keys): (&[Arc<Keys>], &[Arc<Keys>]),
-    (turn, owner): (&HoldOwner, AttemptId),
+    (turn, owner, mut elected): (&HoldOwner, AttemptId, Option<Elected>),
     (patience, contested): (&Patience, &mut bool),
 ) -> Result<Outcome> {
     // The token of a turn that was handed off is older than this turn: it is counted from when the client learned of
     // it.
     let taken = turn.in_cohort.as_ref().map_or(masters.now(), InCohort::tokens_since);
+    let mut pauses = VOTE_AGAIN;
     loop {
         let began = masters.now();
         if masters.is_closed() {
@@ -183,24 +178,24 @@ async fn vote(
             return Ok(Outcome::TurnLost);
         }
         let outlook = if *contested { masters.look(keys, request.lease).await } else { Outlook::Free };
-        let lack = match outlook {
-            Outlook::Contested(left) => Lack::Contested(left),
-            Outlook::TooFew => Lack::TooFew,
-            Outlook::Free => {
+        let elected = match (elected.take(), outlook) {
+            (Some(elected), _) => elected,
+            (None, Outlook::Contested(left)) => Err(Lack::Contested(left)),
+            (None, Outlook::TooFew) => Err(Lack::TooFew),
+            (None, Outlook::Free) => {
                 let began = masters.now();
                 let Request { renewed, at_most, lease, .. } = *request;
                 let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
                 // The token that the turn would get if it were taken now. Masters that restarted without their counters
                 // may have granted newer holds since, and would still accept an older token.
                 let token = turn.hold.token().after(began.saturating_duration_since(taken));
-                match elect(masters, request, keys, Proposal { token, owner, granted: false, term, lease }).await? {
-                    Ok(held) => return Ok(held),
-                    Err(lack) => lack,
-                }
+                let ballots = masters.ballots(keys, 0..masters.all.len(), lease);
+                elect(masters, request, ballots, Proposal { token, owner, granted: false, term, lease }).await?.1
             }
         };
-        let pause = match lack {
-            Lack::Contested(left) => {
+        let pause = match elected {
+            Ok(held) => return Ok(held),
+            Err(Lack::Contested(left)) => {
                 *contested = true;
                 masters.change_stats(|stats| stats.contested_rounds += 1);
                 if !request.wait {
@@ -215,7 +210,8 @@ async fn vote(
                 patience.wait_for_votes(masters.now());
                 left.max(HOLD_ENDS)
             }
-            Lack::TooFew => {
+            Err(Lack::TooFew) => {
+                pauses = VOTE;
                 masters.change_stats(|stats| stats.failed_rounds += 1);
                 masters.check_usable(request, keys, majority(masters.all.len()))?;
                 patience.check(masters, request)?;
@@ -223,74 +219,9 @@ async fn vote(
             }
         };
         // The background cancels the votes during the pause.
-        let Pauses { shortest, longest } = VOTE;
+        let Pauses { shortest, longest } = std::mem::replace(&mut pauses, VOTE);
         let jittered = shortest + masters.jitter().up_to(longest - shortest);
         masters.executor().sleep(jittered.min(pause)).await;
         patience.ask(masters.now());
     }
-}
-
-/// Asks for votes once. Without a majority, the votes are cancelled in the background.
-async fn elect(
-    masters: &Arc<Masters>,
-    request: &Request,
-    keys: &[Arc<Keys>],
-    first: Proposal,
-) -> Result<Result<Outcome, Lack>> {
-    let (round, verdict, token) = rounds(masters, keys, first).await;
-    masters.check_distinct(request.operation)?;
-    // One such answer is enough: this master may be the only one that the two sets have in common.
-    if let Some((n, other)) = &round.other {
-        return Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other)));
-    }
-    Ok(match verdict {
-        Verdict::Held => match hold_votes(masters, round, token, first.term) {
-            Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
-            None => Err(Lack::TooFew),
-        },
-        Verdict::Contested(left) => Err(Lack::Contested(left)),
-        Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew),
-    })
-}
-
-/// Runs one round, or a second one if masters have seen larger tokens. Returns the last round, its verdict and the
-/// token that it proposed.
-async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Proposal) -> (Round<'a>, Verdict, Token) {
-    let all = masters.all.len();
-    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
-    let round = masters.cast(masters.ballots(keys, 0..all, first.lease), first).await;
-    let verdict = count(&round);
-    let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
-    if round.other.is_some() {
-        return (round, verdict, first.token);
-    }
-    masters.change_stats(|stats| stats.second_rounds += 1);
-    // Asks only masters that took the lock: while this attempt has the lock, no other hold can raise the counter.
-    let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();
-    let round = masters.cast(taken, Proposal { token, ..first }).await;
-    let verdict = count(&round);
-    (round, verdict, token)
-}
-
-/// Turns the votes into holds of the clients, which renew them. `None`: too few are left, because a client was closed
-/// or leases ended meanwhile.
-fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
-    let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
-    let mut validities = Vec::new();
-    for mut cast in round.casts {
-        let slot = &mut slots[cast.ballot.master];
-        match cast.answer {
-            VoteAnswer::Accepted(validity) => {
-                let terms = Terms { term, lease: cast.lease, replicas: 0 };
-                let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
-                let source = &masters.all[cast.ballot.master].source;
-                *slot = Slot::voted(HoldOwner::new(source.clone(), hold, None), validity.from);
-                validities.push(validity);
-            }
-            // Once granted, the hold asks this master again.
-            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => {}
-        }
-    }
-    let until = deadline(masters.all.len(), validities, masters.now())?;
-    Some((slots, until))
 }

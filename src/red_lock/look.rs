@@ -28,9 +28,10 @@ impl Masters {
 
     async fn look_at(&self, master: usize, keys: &Keys) -> Result<Seen, Failure> {
         let context = self.all[master].context();
+        let sent = context.now();
         let looked = context.scripts().view(keys).await?;
-        context.observe(looked.process.now);
-        let from = self.learn(master, &looked.process, context.now());
+        context.observe(looked.process.now());
+        let from = self.learn(master, &looked.process, 0, (sent, context.now()));
         Ok(match looked.sight {
             Sight::Free => Seen::Free(from),
             Sight::Busy(left) => Seen::Busy(left.unwrap_or(Duration::MAX), from),

@@ -16,6 +16,7 @@ use crate::mutex::lock;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::vote::reply::Process;
+use crate::red_lock::contended::Contended;
 use crate::red_lock::count::majority;
 use crate::red_lock::master::Master;
 use crate::red_lock::master_set::{MasterSet, describe};
@@ -28,13 +29,14 @@ pub(super) struct Masters {
     pub(super) all: Vec<Master>,
     pub(super) settings: Settings,
     stats: Mutex<RedLockStats>,
+    pub(super) contended: Mutex<Contended>,
     /// Notified when a master is marked as down, and when it answers again.
     pub(super) changed: Event,
 }
 
 impl Masters {
     pub(super) fn new(all: Vec<Master>, settings: Settings) -> Self {
-        Self { all, settings, stats: Mutex::default(), changed: Event::new() }
+        Self { all, settings, stats: Mutex::default(), contended: Mutex::default(), changed: Event::new() }
     }
 
     pub(super) fn executor(&self) -> &Arc<dyn Executor> {
@@ -104,8 +106,14 @@ impl Masters {
     }
 
     /// Records what an answer says about its master. Returns the time from which that vote counts. `None`: at once.
-    pub(super) fn learn(&self, master: usize, process: &Process, now: Instant) -> Option<Instant> {
-        self.all[master].learn(process, now, |standing| self.counting(standing))
+    pub(super) fn learn(
+        &self,
+        master: usize,
+        process: &Process,
+        known: u64,
+        times: (Instant, Instant),
+    ) -> Option<Instant> {
+        self.all[master].learn(process, known, times, |standing| self.counting(standing))
     }
 
     fn counting(&self, standing: &Standing) -> Option<Instant> {

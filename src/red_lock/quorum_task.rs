@@ -10,12 +10,13 @@ use futures::stream::FuturesUnordered;
 use crate::acquire::pending::Terms;
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::guard::release;
+use crate::hold::guard::{release, release_with};
 use crate::hold::owner::{HoldOwner, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::observe;
 use crate::protocol::key::Keys;
+use crate::red_lock::contended::Own;
 use crate::red_lock::count::{VoteAnswer, majority};
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::round::{Cast, Proposal};
@@ -29,13 +30,15 @@ pub(super) struct QuorumTask {
     keys: Vec<Arc<Keys>>,
     /// Released after the votes, because its release lets the next acquisition ask for them.
     turn: Option<Arc<HoldOwner>>,
+    /// `None` once the hold has ended.
+    own: Option<Own>,
 }
 
 impl QuorumTask {
     /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>) {
+    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>, own: Own) {
         let executor = quorum.masters.executor().clone();
-        let task = Self { quorum, keys, turn: Some(turn) };
+        let task = Self { quorum, keys, turn: Some(turn), own: Some(own) };
         executor.spawn(Box::pin(task.run()));
     }
 
@@ -165,8 +168,9 @@ impl QuorumTask {
         lock(slots)[master] = slot;
     }
 
-    /// Releases all votes at once, then the turn, which hands over to the next acquisition. Then answers the caller. A
-    /// release without an answer within the node timeout continues in the background.
+    /// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn
+    /// is released next, which hands over to the next acquisition. Then answers the caller. A release without an answer
+    /// within the node timeout continues in the background.
     async fn let_go(&mut self) {
         let quorum = self.quorum.clone();
         let masters = &quorum.masters;
@@ -177,20 +181,42 @@ impl QuorumTask {
             masters.executor().sleep(masters.node_timeout(quorum.hold.lease) / 4).await;
         }
         let limit = masters.node_timeout(quorum.hold.lease);
-        let mut releases = Together::new(masters.executor().sleep(limit), votes.map(release));
+        let votes: Vec<_> = votes.collect();
+        let mut with_vote = self.turn_with_vote(&votes);
+        let mut awaits_turn = with_vote.is_some();
+        let releases = votes.into_iter().map(|vote| {
+            let mut turn = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
+            async move {
+                let with_turn = turn.is_some();
+                (release_with(vote, &mut turn).await, with_turn, turn)
+            }
+        });
+        let mut releases = Together::new(masters.executor().sleep(limit), releases);
         let mut count = Released::default();
         // The next acquisition only needs a majority.
-        while count.ended < majority(masters.all.len())
-            && let Some(released) = releases.next().await
+        while (count.ended < majority(masters.all.len()) || awaits_turn)
+            && let Some((released, with_turn, turn)) = releases.next().await
         {
             count.add(&released);
+            awaits_turn &= !with_turn;
+            self.turn = self.turn.take().or(turn.map(Arc::new));
         }
         if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(turn.context())) {
             together(masters.executor(), limit, [release(turn)]).await;
         }
         self.turn = None;
+        // The caller may acquire again at once.
+        self.own = None;
         quorum.tell(self.outcome(count));
         while releases.next().await.is_some() {}
+    }
+
+    /// Takes the turn out, if it can be released together with one of these votes. A cohort hands it off instead.
+    fn turn_with_vote(&mut self, votes: &[Arc<HoldOwner>]) -> Option<HoldOwner> {
+        let is_with = |turn: &HoldOwner| votes.iter().any(|vote| Arc::ptr_eq(vote.context(), turn.context()));
+        let turn = self.turn.take_if(|turn| turn.in_cohort.is_none() && is_with(turn))?;
+        // No one else has a reference to a turn that is in no cohort.
+        Arc::into_inner(turn)
     }
 
     /// What the caller of the release is told.

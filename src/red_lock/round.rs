@@ -1,20 +1,26 @@
-//! One round of votes: all masters are asked at the same time, and their answers are counted.
+//! One round of votes: all masters are asked at the same time, and their answers are counted. The first round of an
+//! acquisition may ask one of them for the turn, too.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::acquire::pending::PendingAttempt;
+use crate::acquire::pending::{PendingAttempt, Terms};
 use crate::engine::lease::{Term, deadline};
+use crate::error::ErrorKind;
+use crate::hold::owner::HoldOwner;
 use crate::mutant::{self, Mutant};
+use crate::observe::meter::Metered;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
+use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
-use crate::protocol::vote::VoteArgs;
-use crate::protocol::vote::reply::Vote;
+use crate::protocol::vote::reply::{Claimed, Vote, Voted};
+use crate::protocol::vote::{TurnArgs, VoteArgs};
 use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
+use crate::red_lock::standing::Standing;
 use crate::red_lock::together::together;
 use crate::tuning::MOST_STALE;
 
@@ -35,6 +41,27 @@ pub(super) struct Ballot<'a> {
     pub(super) master: usize,
     pub(super) keys: &'a Arc<Keys>,
     pub(super) attempt: PendingAttempt<'a>,
+    /// The turn that the master is asked for in the same step.
+    pub(super) turn: Option<TurnBallot<'a>>,
+}
+
+/// An attempt to get the turn together with a vote.
+pub(super) struct TurnBallot<'a> {
+    pub(super) operation: &'static str,
+    pub(super) keys: &'a Arc<Keys>,
+    pub(super) attempt: PendingAttempt<'a>,
+    pub(super) lease: Duration,
+}
+
+/// What has come of the request for the turn.
+#[derive(Default)]
+pub(super) enum TurnAnswer {
+    /// No master was asked, or it gave no usable answer.
+    #[default]
+    None,
+    /// Another acquisition has the turn or waits for it.
+    Taken,
+    Granted(HoldOwner),
 }
 
 /// A ballot with its answer.
@@ -57,6 +84,7 @@ impl Cast<'_> {
 #[derive(Default)]
 pub(super) struct Round<'a> {
     pub(super) casts: Vec<Cast<'a>>,
+    pub(super) turn: TurnAnswer,
     /// A master that votes for programs with another set of masters, and that set.
     pub(super) other: Option<(usize, Box<str>)>,
 }
@@ -68,6 +96,8 @@ enum Returned<'a> {
     Late,
     /// The master votes for programs with this other set of masters.
     Other(Box<str>),
+    /// The master gave no vote, because another acquisition has the turn or waits for it.
+    Taken,
 }
 
 impl Round<'_> {
@@ -86,7 +116,7 @@ impl Masters {
     ) -> Vec<Ballot<'a>> {
         let open = |master: usize| {
             let attempt = PendingAttempt::open(self.all[master].context(), &keys[master], 1, lease);
-            attempt.ok().map(|attempt| Ballot { master, keys: &keys[master], attempt })
+            attempt.ok().map(|attempt| Ballot { master, keys: &keys[master], attempt, turn: None })
         };
         let now = self.now();
         of.filter(|master| self.all[*master].serves(&keys[*master], now)).filter_map(open).collect()
@@ -96,18 +126,50 @@ impl Masters {
     /// and its ballot is dropped.
     pub(super) async fn cast<'a>(self: &Arc<Self>, ballots: Vec<Ballot<'a>>, proposal: Proposal) -> Round<'a> {
         let times = (self.now(), self.node_timeout(proposal.lease));
-        let asked: Vec<_> = ballots.iter().map(|ballot| (ballot.master, ballot.keys)).collect();
+        let asked: Vec<_> = ballots
+            .iter()
+            .map(|ballot| (ballot.master, ballot.keys, ballot.turn.as_ref().map(|turn| turn.keys)))
+            .collect();
         let votes = ballots.into_iter().map(|ballot| self.vote(ballot, proposal, times.1));
         let votes = together(self.executor(), times.1, votes).await;
         let mut round = Round::default();
-        for ((master, keys), vote) in asked.into_iter().zip(votes) {
-            match self.answered(master, keys, vote, times) {
-                Some(Returned::Cast(cast)) => round.casts.push(cast),
-                Some(Returned::Other(set)) => round.other = Some((master, set)),
-                Some(Returned::Late) | None => {}
+        for ((master, keys, turns), vote) in asked.into_iter().zip(votes) {
+            let answer = match turns {
+                None => self.answered(master, keys, vote, times),
+                Some(turns) => self.claim_answered(master, (turns, keys), vote, times),
+            };
+            let Some((returned, turn)) = answer else { continue };
+            if let Some(turn) = turn {
+                round.turn = TurnAnswer::Granted(turn);
+            }
+            match returned {
+                Returned::Cast(cast) => round.casts.push(cast),
+                Returned::Other(set) => round.other = Some((master, set)),
+                Returned::Taken => round.turn = TurnAnswer::Taken,
+                Returned::Late => {}
             }
         }
         round
+    }
+
+    /// As [`answered`](Self::answered), for a request for the turn and a vote.
+    fn claim_answered<T>(
+        self: &Arc<Self>,
+        master: usize,
+        (turns, votes): (&Arc<Keys>, &Arc<Keys>),
+        answer: Option<Result<T, Failure>>,
+        times: (Instant, Duration),
+    ) -> Option<T> {
+        match &answer {
+            Some(Ok(_)) => self.all[master].served(turns),
+            // The answer does not tell which of the two the master does not serve. Requests for one of them will.
+            Some(Err(failure)) if !matches!(failure.kind(), ErrorKind::Unavailable | ErrorKind::Refused) => {
+                return None;
+            }
+            Some(Err(_)) => {}
+            None => self.set_silent(master, turns, None, times),
+        }
+        self.answered(master, votes, answer, times)
     }
 
     /// The usable answer of a master to a request with these keys, whose time limit was `limit`. Without one, the
@@ -132,16 +194,16 @@ impl Masters {
         None
     }
 
-    /// Asks one master.
+    /// Asks one master. Returns the turn as well, if that was asked for and taken.
     async fn vote<'a>(
         &self,
         mut ballot: Ballot<'a>,
         proposal: Proposal,
         limit: Duration,
-    ) -> Result<Returned<'a>, Failure> {
-        let Proposal { token, owner, granted, term, lease } = proposal;
+    ) -> Result<(Returned<'a>, Option<HoldOwner>), Failure> {
+        let Proposal { term, lease, .. } = proposal;
         let context = self.all[ballot.master].context();
-        let set = self.settings.set.as_ref().map_or("", MasterSet::as_str);
+        let asked = ballot.turn.take();
         if mutant::on(Mutant::UnusedVotesLeft) {
             // Dropping the attempt cancels nothing after this.
             ballot.attempt.leave_to_cohort();
@@ -149,16 +211,34 @@ impl Masters {
         for _ in 0..=MOST_STALE {
             let mut sent = context.now();
             let lease = term.lease(lease, sent);
+            let known = self.all[ballot.master].standing(Standing::known);
             let not_after = context.not_after(sent, Some(limit));
-            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, granted, not_after, set };
-            let voted = context.scripts().vote(ballot.keys, args).await?;
-            context.observe(voted.process.now);
-            let from = self.learn(ballot.master, &voted.process, context.now());
+            let args = self.arguments(&ballot, Proposal { lease, ..proposal }, (not_after, known));
+            let (vote, token, process) = match &asked {
+                None => {
+                    let Voted { vote, process } = context.scripts().vote(ballot.keys, args).await?;
+                    (Some(vote), None, process)
+                }
+                Some(TurnBallot { keys, attempt, lease, .. }) => {
+                    let turn = TurnArgs { id: attempt.id(), lease: *lease };
+                    let Claimed { vote, turn, process } =
+                        context.scripts().claim(ballot.keys, args, keys, turn).await?;
+                    (vote, turn, process)
+                }
+            };
+            context.observe(process.now());
+            let from = self.learn(ballot.master, &process, known, (sent, context.now()));
+            let Some(vote) = vote else {
+                // The master has nothing of either attempt.
+                ballot.attempt.forget();
+                asked.into_iter().for_each(|mut turn| turn.attempt.forget());
+                return Ok((Returned::Taken, None));
+            };
             if mutant::on(Mutant::VoteFromAnswer) {
                 sent = context.now();
             }
             let validity = Validity { until: deadline(sent, lease), from };
-            let mut answer = match voted.vote {
+            let mut answer = match vote {
                 Vote::Accepted => VoteAnswer::Accepted(validity),
                 Vote::Refused(seen) => VoteAnswer::Refused(validity, seen),
                 Vote::Busy(left) => {
@@ -168,7 +248,7 @@ impl Masters {
                 }
                 Vote::Other(set) => {
                     ballot.attempt.forget();
-                    return Ok(Returned::Other(set));
+                    return Ok((Returned::Other(set), None));
                 }
                 Vote::Stale => continue,
             };
@@ -177,8 +257,30 @@ impl Masters {
             {
                 answer = VoteAnswer::Accepted(validity);
             }
-            return Ok(Returned::Cast(Cast { ballot, answer, sent, lease }));
+            let turn = asked.zip(token).and_then(|(asked, token)| self.turn(ballot.master, asked, token, sent));
+            return Ok((Returned::Cast(Cast { ballot, answer, sent, lease }), turn));
         }
-        Ok(Returned::Late)
+        Ok((Returned::Late, None))
+    }
+
+    fn arguments<'a>(
+        &'a self,
+        ballot: &Ballot<'_>,
+        proposal: Proposal,
+        (not_after, known): (ServerMillis, u64),
+    ) -> VoteArgs<'a> {
+        let Proposal { token: proposal, owner, granted, lease, .. } = proposal;
+        let set = self.settings.set.as_ref().map_or("", MasterSet::as_str);
+        VoteArgs { id: ballot.attempt.id(), lease, proposal, owner, granted, not_after, set, known }
+    }
+
+    /// The turn that the master has granted. `None`: the client was closed meanwhile, or its lease has ended.
+    fn turn(&self, master: usize, mut asked: TurnBallot<'_>, token: Token, sent: Instant) -> Option<HoldOwner> {
+        let source = &self.all[master].source;
+        // As long as the turn is not released, it is renewed.
+        let terms = Terms { term: Term::Renewed, lease: asked.lease, replicas: 0 };
+        let hold = asked.attempt.hold(1, token, terms, sent).ok().flatten()?;
+        let metered = Metered::held(source.context.observed(asked.operation, &hold.keys));
+        Some(HoldOwner::new(source.clone(), hold, None).metered(metered))
     }
 }

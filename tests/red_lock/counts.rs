@@ -9,21 +9,26 @@ use crate::on_masters;
 use crate::support::env::Env;
 
 on_masters! {
-    an_uncontended_pair_sends_four_commands_to_the_first_master_and_two_to_each_other,
+    an_uncontended_pair_sends_two_commands_to_each_master,
     eight_tasks_are_served_in_order_and_no_round_is_split,
 }
 
-async fn an_uncontended_pair_sends_four_commands_to_the_first_master_and_two_to_each_other(env: Env) {
+async fn an_uncontended_pair_sends_two_commands_to_each_master(env: Env) {
     let masters = Masters::three(&env);
     let program = masters.program().await;
-    for _ in 0..3 {
+    for n in 0..4 {
         program.counts.iter().for_each(|counts| counts.reset());
         program.locks.lock("a").await.unwrap().release().await.unwrap();
         let sent: Vec<_> = program.counts.iter().map(|counts| counts.all()).collect();
-        let first = BTreeMap::from([("lock_acquire", 1), ("lock_vote", 1), ("lock_release", 2)]);
+        let mut first = BTreeMap::from([("lock_vote_claim", 1), ("lock_vote_leave", 1)]);
+        if n == 0 {
+            // The clock of the first master is not known yet, by which the claim would propose a token.
+            first = BTreeMap::from([("lock_acquire", 1), ("lock_vote", 1), ("lock_vote_leave", 1)]);
+        }
         let other = BTreeMap::from([("lock_vote", 1), ("lock_release", 1)]);
         assert_eq!(sent, [first, other.clone(), other]);
     }
+    assert_eq!(program.locks.stats().second_rounds, 0);
 }
 
 async fn eight_tasks_are_served_in_order_and_no_round_is_split(env: Env) {

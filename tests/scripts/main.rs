@@ -16,6 +16,7 @@ mod acquire;
 mod ask_ahead;
 mod bounds;
 mod cancel;
+mod claim;
 mod client;
 mod cluster;
 mod duplicates;

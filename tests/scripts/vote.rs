@@ -1,4 +1,4 @@
-//! `lock_vote`: every reply, late copies, half states, and what the scripts of the lock do with a vote.
+//! `lock_vote` and `lock_view`: every reply, late copies, half states, and what the scripts of the lock do with a vote.
 
 use bowline::wire;
 
@@ -50,26 +50,34 @@ fn cast_as(
     let sent = resource().cast(attempt.wire(), proposal, owner.wire(), granted, set);
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("lock_vote", &keys, &sent.words(), false, |words| {
-        let vote = match &*words.word() {
-            "ACCEPTED" => Vote::Accepted(words.token()),
-            "REFUSED" => Vote::Refused(words.token()),
-            "BUSY" => Vote::Busy(words.next()),
-            "STALE" => {
-                assert_eq!(words.next::<i64>(), 0);
-                Vote::Stale
-            }
-            "OTHER" => Vote::Other(words.word()),
-            other => panic!("{other}"),
-        };
+        let word = words.word();
+        let vote = vote_in(&word, words);
         process(words);
         vote
     })
 }
 
-/// The word of the server on its process.
-fn process(words: &mut Words) {
+fn vote_in(word: &str, words: &mut Words) -> Vote {
+    match word {
+        "ACCEPTED" => Vote::Accepted(words.token()),
+        "REFUSED" => Vote::Refused(words.token()),
+        "BUSY" => Vote::Busy(words.next()),
+        "STALE" => {
+            assert_eq!(words.next::<i64>(), 0);
+            Vote::Stale
+        }
+        "OTHER" => Vote::Other(words.word()),
+        other => panic!("{other}"),
+    }
+}
+
+/// The word of the server on its process. Returns when it was last saved.
+fn process(words: &mut Words) -> i64 {
     assert_eq!(words.word().len(), 40, "a run id");
     assert!(words.next::<i64>() < 600, "the server has just started");
+    let saved = words.next();
+    assert!(saved > 1_600_000_000, "a time in seconds");
+    saved
 }
 
 /// What a look says of the lock: the rest of its lease. `None`: it is free.
@@ -406,5 +414,31 @@ fn keys_of_a_wrong_type_are_errors() {
         let wrong = lab.keys[key].clone();
         lab.set_wrong(&wrong);
         assert_eq!(cast(&mut lab, &attempt(1, 1), 7, &owner(1)), Err("WRONGTYPE".to_owned()), "{wrong}");
+    }
+}
+
+/// A vote by a caller that knows the process with that last save. Returns what the server says of its process.
+fn cast_knowing(lab: &mut Lab, known: i64, n: u64) -> (String, i64, i64) {
+    let known = known.try_into().unwrap();
+    let sent = resource().cast_knowing(known, attempt(1, n).wire(), n, owner(n).wire(), false, "");
+    let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
+    let said = lab.run("lock_vote", &keys, &sent.words(), false, |words| {
+        words.word();
+        words.token();
+        (words.word(), words.next(), words.next())
+    });
+    lab.expire_hold();
+    said.unwrap()
+}
+
+/// Its last save identifies it: a server that starts counts that as a save.
+#[test]
+fn a_process_that_the_caller_knows_is_not_described_again() {
+    let mut lab = lab();
+    let (id, _, saved) = cast_knowing(&mut lab, 0, 1);
+    assert_eq!(id.len(), 40);
+    assert_eq!(cast_knowing(&mut lab, saved, 2), ("=".to_owned(), 0, saved));
+    for (n, known) in [(3, saved - 1), (4, saved + 1), (5, 0)] {
+        assert_eq!(cast_knowing(&mut lab, known, n).0, id, "{known}");
     }
 }

@@ -44,6 +44,11 @@ pub(super) fn info(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswe
     Ok(LuaAnswer::Bytes(database.identity.info(database.now()).into_bytes()))
 }
 
+/// The embedded server saves nothing. A server counts its start as a save.
+pub(super) fn lastsave(database: &mut Database, _: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::Integer(database.identity.last_save()))
+}
+
 pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     Ok(LuaAnswer::count(database.channels.publish(&args[0], &args[1])))
 }

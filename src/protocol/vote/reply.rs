@@ -16,11 +16,45 @@ pub(crate) struct Voted {
 /// What a master says of itself with each answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    /// The identity of the server process. Empty if the server does not report it.
+    /// Which process it is. `None`: the one that the caller knew.
+    pub(crate) identity: Option<Identity>,
+    /// When the process has last saved its data, or started, in seconds by its clock. 0 if it does not report it.
+    pub(crate) saved: u64,
+    /// The server's clock, in microseconds.
+    pub(crate) micros: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Empty if the server does not report it.
     pub(crate) run_id: Box<str>,
     /// The uptime that the process reports, which may be up to a second too long.
     pub(crate) uptime: Duration,
-    pub(crate) now: ServerMillis,
+}
+
+impl Process {
+    pub(crate) fn now(&self) -> ServerMillis {
+        self.micros / 1000
+    }
+}
+
+/// The answer to a request for the turn and a vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    /// `None`: another acquisition has the turn or waits for it. Nothing was changed.
+    pub(crate) vote: Option<Vote>,
+    /// The token of the turn, if it was taken.
+    pub(crate) turn: Option<Token>,
+    pub(crate) process: Process,
+}
+
+/// The answer to the release of a vote and the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Whether the attempt had the vote.
+    pub(crate) was_held: bool,
+    /// Whether the turn is left as it was, because somebody waits for it.
+    pub(crate) is_waited_for: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,15 +88,33 @@ pub(crate) enum Sight {
 }
 
 pub(in crate::protocol) fn voted(fields: &mut Fields<'_>) -> Option<Voted> {
+    let vote = vote(fields.word()?, fields)?;
+    Some(Voted { vote, process: process(fields)? })
+}
+
+pub(in crate::protocol) fn claimed(fields: &mut Fields<'_>) -> Option<Claimed> {
     let vote = match fields.word()? {
+        "TAKEN" => fields.number().map(|_| None)?,
+        word => Some(vote(word, fields)?),
+    };
+    let process = process(fields)?;
+    let turn = if fields.at_end() { None } else { Some(fields.token()?) };
+    Some(Claimed { vote, turn, process })
+}
+
+pub(in crate::protocol) fn left(fields: &mut Fields<'_>) -> Option<Left> {
+    Some(Left { was_held: fields.flag()?, is_waited_for: fields.flag()? })
+}
+
+fn vote(word: &str, fields: &mut Fields<'_>) -> Option<Vote> {
+    Some(match word {
         "ACCEPTED" => fields.token().map(|_| Vote::Accepted)?,
         "REFUSED" => Vote::Refused(fields.token()?),
         "BUSY" => Vote::Busy(fields.ttl()?),
         "STALE" => fields.number().map(|_| Vote::Stale)?,
         "OTHER" => Vote::Other(fields.word()?.into()),
         _ => return None,
-    };
-    Some(Voted { vote, process: process(fields)? })
+    })
 }
 
 pub(in crate::protocol) fn looked(fields: &mut Fields<'_>) -> Option<Looked> {
@@ -75,6 +127,7 @@ pub(in crate::protocol) fn looked(fields: &mut Fields<'_>) -> Option<Looked> {
 }
 
 fn process(fields: &mut Fields<'_>) -> Option<Process> {
-    let (run_id, uptime) = (fields.word()?.into(), Duration::from_secs(fields.number()?));
-    Some(Process { run_id, uptime, now: fields.number()? })
+    let (run_id, uptime): (Box<str>, _) = (fields.word()?.into(), Duration::from_secs(fields.number()?));
+    let identity = (*run_id != *"=").then_some(Identity { run_id, uptime });
+    Some(Process { identity, saved: fields.number()?, micros: fields.number()? })
 }

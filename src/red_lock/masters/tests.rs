@@ -3,6 +3,7 @@ use crate::acquire::builder::choices::{Options, Part};
 use crate::context::tests::{Setup, setup};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
+use crate::protocol::vote::reply::Identity;
 
 pub(in crate::red_lock) const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,8 +47,9 @@ impl Three {
 
     /// The master answers, as a process of this age.
     pub(in crate::red_lock) fn answers(&self, master: usize, run_id: &str, uptime: Duration) -> Option<Instant> {
-        let process = Process { run_id: run_id.into(), uptime, now: 5_000 };
-        self.masters.learn(master, &process, self.masters.now())
+        let identity = Some(Identity { run_id: run_id.into(), uptime });
+        let process = Process { identity, saved: 0, micros: 5_000_000 };
+        self.masters.learn(master, &process, 0, (self.masters.now(), self.masters.now()))
     }
 
     /// The master has denied the name for as long as this.

@@ -19,7 +19,7 @@ fn task(three: &Three, lasts: Duration) -> QuorumTask {
     let hold = Hold::new(three.votes[0].clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until);
     let slots = masters.all.iter().map(|_| Slot::default()).collect();
     let quorum = QuorumHold::new(masters.clone(), Arc::new(hold), slots);
-    QuorumTask { quorum: Arc::new(quorum), keys: three.votes.clone(), turn: None }
+    QuorumTask { quorum: Arc::new(quorum), keys: three.votes.clone(), turn: None, own: None }
 }
 
 #[test]

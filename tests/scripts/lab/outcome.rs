@@ -189,6 +189,10 @@ pub fn is_held(renewed: &Renewed) -> i64 {
 pub struct Words(pub(super) std::vec::IntoIter<Value>);
 
 impl Words {
+    /// How many are not read yet.
+    pub fn left(&self) -> usize {
+        self.0.len()
+    }
     #[track_caller]
     pub fn next<T: FromRedisValue>(&mut self) -> T {
         redis::from_redis_value(self.0.next().expect("a longer reply")).unwrap()

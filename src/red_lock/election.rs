@@ -1,0 +1,112 @@
+//! One election: a round of votes, or two, and what comes of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::acquire::pending::Terms;
+use crate::acquire::request::Request;
+use crate::engine::lease::Term;
+use crate::error::{ErrorKind, Result};
+use crate::hold::owner::HoldOwner;
+use crate::protocol::token::Token;
+use crate::red_lock::count::{Verdict, VoteAnswer, deadline, tally};
+use crate::red_lock::masters::Masters;
+use crate::red_lock::quorum_hold::Slot;
+use crate::red_lock::round::{Ballot, Proposal, Round, TurnAnswer};
+
+/// The outcome of the votes during one turn.
+pub(super) enum Outcome {
+    Held {
+        votes: Vec<Slot>,
+        until: Instant,
+        token: Token,
+        term: Term,
+    },
+    /// Others hold the lock, and the request does not wait.
+    Busy,
+    /// The turn was lost, or is not on the first master that answers.
+    TurnLost,
+}
+
+/// The outcome of one election.
+pub(super) type Elected = std::result::Result<Outcome, Lack>;
+
+/// Why an acquisition has no majority yet.
+pub(super) enum Lack {
+    /// Other holds prevent a majority. The first of them ends after this time.
+    Contested(Duration),
+    /// Too few masters answered in time or have been up for long enough.
+    TooFew,
+}
+
+/// Asks for votes once, and with a claim for the turn. Without a majority, the votes are cancelled in the background;
+/// and also without the turn, if that was asked for, because those who wait for it are first.
+pub(super) async fn elect(
+    masters: &Arc<Masters>,
+    request: &Request,
+    ballots: Vec<Ballot<'_>>,
+    first: Proposal,
+) -> Result<(TurnAnswer, Elected)> {
+    let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
+    let mut round = masters.cast(ballots, first).await;
+    let turn = std::mem::take(&mut round.turn);
+    masters.check_distinct(request.operation)?;
+    if is_claim && !matches!(turn, TurnAnswer::Granted(_)) {
+        return Ok((turn, Err(Lack::TooFew)));
+    }
+    let (round, verdict, token) = second_round(masters, round, first).await;
+    // One such answer is enough: this master may be the only one that the two sets have in common.
+    if let Some((n, other)) = &round.other {
+        return Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other)));
+    }
+    let elected = match verdict {
+        Verdict::Held => match hold_votes(masters, round, token, first.term) {
+            Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
+            None => Err(Lack::TooFew),
+        },
+        Verdict::Contested(left) => Err(Lack::Contested(left)),
+        Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew),
+    };
+    Ok((turn, elected))
+}
+
+/// Runs a second round if masters have seen larger tokens. Returns the last round, its verdict and the token that it
+/// proposed.
+async fn second_round<'a>(masters: &Arc<Masters>, round: Round<'a>, first: Proposal) -> (Round<'a>, Verdict, Token) {
+    let all = masters.all.len();
+    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
+    let verdict = count(&round);
+    let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
+    if round.other.is_some() {
+        return (round, verdict, first.token);
+    }
+    masters.change_stats(|stats| stats.second_rounds += 1);
+    // Asks only masters that took the lock: while this attempt has the lock, no other hold can raise the counter.
+    let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();
+    let round = masters.cast(taken, Proposal { token, ..first }).await;
+    let verdict = count(&round);
+    (round, verdict, token)
+}
+
+/// Turns the votes into holds of the clients, which renew them. `None`: too few are left, because a client was closed
+/// or leases ended meanwhile.
+fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
+    let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
+    let mut validities = Vec::new();
+    for mut cast in round.casts {
+        let slot = &mut slots[cast.ballot.master];
+        match cast.answer {
+            VoteAnswer::Accepted(validity) => {
+                let terms = Terms { term, lease: cast.lease, replicas: 0 };
+                let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
+                let source = &masters.all[cast.ballot.master].source;
+                *slot = Slot::voted(HoldOwner::new(source.clone(), hold, None), validity.from);
+                validities.push(validity);
+            }
+            // Once granted, the hold asks this master again.
+            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => {}
+        }
+    }
+    let until = deadline(masters.all.len(), validities, masters.now())?;
+    Some((slots, until))
+}
