@@ -64,6 +64,11 @@ use together::together;
 /// token, and enough of the lease is left. If masters have seen larger tokens, a second round proposes one that is
 /// larger than all of them. The guard renews its votes, and asks again for a vote that was lost.
 ///
+/// If nobody has the turn or waits for it, the turn and all votes are taken at once: one round trip, and two commands
+/// at each master for an acquisition and its release. If somebody does, the votes are given back, so nobody is passed
+/// by. A program waits for its turn first if it has not heard of the first master for the longest lease, if it has the
+/// name already, or found it contended a moment ago.
+///
 /// # Guarantees
 /// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any
 ///   process that uses the same masters, the same prefixes and the same

@@ -8,12 +8,14 @@ mod client;
 mod flaw;
 pub mod history;
 mod master;
+mod queue;
 mod rollout;
 mod scheme;
 mod state;
 mod steps;
 
 pub use flaw::Flaw;
+pub use queue::{FIRST_COME, ONE_HOLDS, Queue, QueueFlaw, QueueState, QueueStep, SERVED};
 pub use rollout::{ADDED, FIXED, FOUR_TO_FIVE, Order, REPLACED, Rollout, THREE_TO_FIVE};
 pub use scheme::{Bounds, Losses, Scheme};
 pub use state::State;

@@ -1,4 +1,5 @@
-//! One acquisition of a `RedLock`: first the turn, then rounds of votes until a majority has accepted the token.
+//! One acquisition of a `RedLock`: first the turn, then rounds of votes until a majority has accepted the token. While
+//! nobody is in the way, the turn and the first round take one request to each master.
 //!
 //! Each master has two locks of a name. The *turn* is an ordinary lock with a queue, used on the first master that
 //! serves the name. The *vote* has no queue, but a counter: the largest token that the master has accepted. Only the
@@ -6,11 +7,15 @@
 //!
 //! | the acquisition | what is sent | becomes, on |
 //! |---|---|---|
+//! | claims | `vote` to all masters that serve the name, and to the first one `vote_claim`, which takes the turn as well ([`claim`]) | asks, with the outcome of a first round, if it got the turn; otherwise waits for the turn, and the votes are cancelled |
 //! | waits for the turn | an ordinary acquisition; probes if the master is silent ([`take_turn`]) | asks, once it has the turn; waits on the next master if this one does not serve the name |
 //! | asks | `vote` to all masters that serve the name, with the token of the turn ([`elect`]) | granted if a majority took the lock and accepted the token; asks a second time if a majority took it, but masters have seen larger tokens; contested if other holds prevent a majority; otherwise asks again after a pause |
 //! | asks a second time | `vote` to the masters that took the lock, with a token larger than all that they have seen | granted; contested; or asks again after a pause |
 //! | is contested | `view` after each pause, which changes nothing ([`Masters::look`]) | asks, when a majority is free; waits for a turn anew if an earlier master serves the name again |
 //! | is granted | renewals of each vote, by the client of its master; `vote` with the token of the hold, to masters that have not voted ([`QuorumTask`]) | released by its owner; lost at its deadline, or when the clients are closed |
+//!
+//! No claim is made where it would most likely be refused ([`Contended`](super::contended::Contended)), nor while the
+//! clock of the first master is not known, by which it proposes a token.
 //!
 //! A try ends with `None` where it would wait for the turn, or is contested. The turn is kept until the hold ends; an
 //! acquisition that loses it before the grant waits for a turn anew. A master without a usable answer is passed over
@@ -22,7 +27,7 @@
 //! drop cancels it in the background. A round without a majority is dropped likewise. A master that cannot be reached
 //! keeps the vote until its lease ends. Once the hold is granted, its [`QuorumTask`] has the votes and the turn, and
 //! there is no await before the hold has an owner. The task releases the votes and then the turn, so that the next
-//! acquisition finds a majority free.
+//! acquisition finds a majority free. If nobody waits for the turn, it goes with the vote of its master.
 //!
 //! # Why it is correct (`docs/quorum.md` tells how this was checked)
 //! - *At most one guard is valid.* Two majorities share a master, and its lock is taken for one hold at a time. Each
@@ -38,7 +43,10 @@
 //!   old one.
 //! - *A vote that is given later does no harm.* A hold asks for it with its own token, and says that it was granted
 //!   only while a majority has it. Meanwhile no later hold can have been granted.
-//! - *Acquisitions do not split the votes.* One has the turn, and a contested one only looks. If programs reach
+//! - *Nobody is passed by.* A hold needs the turn, also if it was claimed, and only a free turn that nobody waits for can
+//!   be claimed.
+//! - *Acquisitions seldom split the votes.* One has the turn, and a contested one only looks. A claim that is refused
+//!   has the free votes for the time of a cancellation; the turn then asks again a moment later. If programs reach
 //!   different first masters, there are two queues, until the acquisition with the later master gives up its turn.
 
 use std::pin::pin;

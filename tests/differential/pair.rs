@@ -154,7 +154,7 @@ impl Pair {
         let args: Vec<Arg<'_>> = args.iter().map(|arg| arg.parse().map_or(Arg::Text(arg), |n| same(arg, n))).collect();
         let call = Call::new(script, &keys, &args);
         let embedded = block_on(self.embedded_connection.run(call)).map_err(code_of);
-        if matches!(name, "lock_vote" | "lock_view") {
+        if matches!(name, "lock_vote" | "lock_view" | "lock_vote_claim") {
             (real.map(timeless), embedded.map(timeless))
         } else {
             (real, embedded)
@@ -185,10 +185,14 @@ impl Pair {
 /// The reply of a vote or a look without the identity and the uptime of the server's process, which differ.
 fn timeless(reply: Reply) -> Reply {
     let Reply::Array(mut items) = reply else { panic!("{reply:?}") };
-    let [_, _, run_id, uptime, _] = &mut items[..] else { panic!("{items:?}") };
+    let [_, _, run_id, uptime, saved, micros, ..] = &mut items[..] else { panic!("{items:?}") };
     assert!(matches!(run_id, Reply::Bytes(id) if id.len() == 40), "{run_id:?}");
     assert!(matches!(uptime, Reply::Integer(seconds) if *seconds >= 0), "{uptime:?}");
-    (*run_id, *uptime) = (Reply::Nil, Reply::Nil);
+    assert!(matches!(saved, Reply::Integer(seconds) if *seconds > 0), "{saved:?}");
+    let Reply::Integer(micros) = micros else { panic!("{micros:?}") };
+    // As in all other replies.
+    *micros /= 1000;
+    (*run_id, *uptime, *saved) = (Reply::Nil, Reply::Nil, Reply::Nil);
     Reply::Array(items)
 }
 

@@ -117,6 +117,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("rest_of_a_latch", |stage| Box::pin(latch::rest_of_a_latch(stage))),
     ("refused_proposal", |stage| Box::pin(masters::refused_proposal(stage))),
     ("early_turn", |stage| Box::pin(masters::early_turn(stage))),
+    ("claimed_turn", |stage| Box::pin(masters::claimed_turn(stage))),
     ("regained_vote", |stage| Box::pin(masters::regained_vote(stage))),
     ("barred_vote", |stage| Box::pin(masters::barred_vote(stage))),
     ("young_votes", |stage| Box::pin(masters::young_votes(stage))),

@@ -106,12 +106,25 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
         mostly(&["", "s/1/3", "s/2/4", "s/3/3"], &["s", "s/1", "//", "s/1/3 9"]),
     ];
-    // Votes use the keys of the lock that the other steps use less.
-    let voted = vote.prop_map(|args| ("lock_vote", vec![KEYS[4].to_owned(), KEYS[7].to_owned()], args));
+    // Votes use the keys of the lock that the other steps use less. The last save that a caller knows depends on the clock.
+    let known = mostly(&["0"], &["x", ""]);
+    let voted = (vote.clone(), known.clone()).prop_map(|(args, known)| {
+        ("lock_vote", vec![KEYS[4].to_owned(), KEYS[7].to_owned()], [args, vec![known]].concat())
+    });
+    let claimed = (vote, known, attempt_id(), lease()).prop_map(move |(args, known, turn, lease)| {
+        let keys = [vec![KEYS[4].to_owned(), KEYS[7].to_owned()], keys_from(a, 4)].concat();
+        ("lock_vote_claim", keys, [args, vec![known, turn, lease]].concat())
+    });
+    let left = (attempt_id(), attempt_id()).prop_map(move |(vote, turn)| {
+        let keys = [vec![KEYS[4].to_owned()], keys_from(a, 3)].concat();
+        ("lock_vote_leave", keys, vec![vote, turn])
+    });
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
         6 => voted,
+        4 => claimed,
+        2 => left,
         1 => Just(("lock_view", vec![KEYS[4].to_owned()], Vec::new())),
         4 => of("lock_release", release.boxed()),
         3 => of("lock_ask_ahead", ask_ahead.boxed()),

@@ -409,6 +409,15 @@ pub const MUTANTS: &[Row] = &[
     rust("unused_votes_left", Mutant::UnusedVotesLeft, scene("late_vote"), I3),
     rust("turn_before_votes", Mutant::TurnBeforeVotes, scene("early_turn"), I3),
 
+    lua("claim_passes_the_queue", &[(
+        "if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) ~= 0 then\n",
+        "if redis.call('EXISTS', KEYS[3]) ~= 0 then\n",
+    )], scene("claimed_turn"), I4),
+    lua("turn_left_to_nobody", &[(
+        "local waited_for = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0\n",
+        "local waited_for = false\n",
+    )], scene("early_turn"), I3),
+
     lua("vote_for_ever", &[(
         "local token = accepted and proposal or '0'\n",
         "local token = accepted and proposal or '0'\nredis.call('HSET', lock, id, token)\nlocal lock = id\n",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bowline::embedded::{Content, Entry};
 use bowline::wire::{PREFIX, Resource};
 use bowline::{Config, LockGuard, RedLock};
+use futures::future::{Either, select};
 
 use crate::executor::Process;
 use crate::fleet::Fleet;
@@ -62,6 +63,35 @@ pub async fn early_turn(mut stage: Stage) -> Played {
     guard.release().await.map_err(|error| error.to_string())?;
     let _next = waiting.await.map_err(|error| error.to_string())?;
     must(other.stats().contested_rounds == 0, "I3 a turn was given while the votes were taken")
+}
+
+/// The holder stands still while another acquisition waits. When its lease ends, the turn is free until the waiter asks.
+/// A newcomer claims it at about that time.
+pub async fn claimed_turn(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let mut locks = Vec::new();
+    for process in 1..4 {
+        locks.push(enter(&mut stage, &fleet, process).await);
+    }
+    let _guard = locks[0].lock(NAME).await.map_err(|error| error.to_string())?;
+    let mut waiting = stage.spawn(2, locks[1].lock(NAME).into_future());
+    stage.sleep(LEASE / 2).await;
+    stage.machine.freeze(1, 10 * LEASE);
+    // From now on it knows the clocks of the masters, and claims.
+    let known = locks[2].lock("another name").await.map_err(|error| error.to_string())?;
+    let turn = || fleet.servers()[0].entry(Resource::turn(PREFIX, NAME).unwrap().main());
+    let ends = turn().and_then(|entry| entry.expires).ok_or("the scene is not played: nobody has the turn")?;
+    let early = stage.random.between(Duration::ZERO, 8 * stage.hop);
+    stage.sleep((ends + 4 * stage.hop).saturating_sub(fleet.servers()[0].now() + early)).await;
+    let mut newcomer = stage.spawn(3, locks[2].lock(NAME).into_future());
+    let first = match select(&mut waiting, &mut newcomer).await {
+        Either::Left((first, _)) => first,
+        Either::Right(_) => return must(false, "I4 who came last got the lock first"),
+    };
+    first.map_err(|error| error.to_string())?.release().await.map_err(|error| error.to_string())?;
+    let last = newcomer.await.map_err(|error| error.to_string())?;
+    last.release().await.map_err(|error| error.to_string())?;
+    known.release().await.map_err(|error| error.to_string())
 }
 
 /// A master loses its vote, and votes for the same hold again.
