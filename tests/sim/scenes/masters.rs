@@ -61,7 +61,9 @@ pub async fn early_turn(mut stage: Stage) -> Played {
     let waiting = stage.spawn(2, other.lock(NAME).into_future());
     stage.sleep(LEASE / 2).await;
     guard.release().await.map_err(|error| error.to_string())?;
+    let released = stage.machine.now();
     let _next = waiting.await.map_err(|error| error.to_string())?;
+    must(stage.machine.now() - released < 20 * stage.hop, "I3 a release did not hand the turn over")?;
     must(other.stats().contested_rounds == 0, "I3 a turn was given while the votes were taken")
 }
 
