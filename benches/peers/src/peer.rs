@@ -122,7 +122,7 @@ impl Peer {
                 Taker::Polling(connection, redis::Script::new(DELETE_OWN).into(), name.into())
             }
             Self::RedLock => {
-                let clients = try_join_all(urls.iter().map(|url| bowline::tokio::connect(url))).await?;
+                let clients = try_join_all(urls.iter().map(|url| bowline::tokio::connect(*url))).await?;
                 // The servers were just started, so they have lost no hold.
                 let locks = bowline::RedLock::builder(clients).durable(true).build()?;
                 Taker::RedLock(locks, name.into())
