@@ -80,8 +80,10 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 27] = [
+const FRAGMENTS: [(&str, &str); 30] = [
     ("absent", include_str!("fragments/absent.lua")),
+    ("ballot", include_str!("fragments/ballot.lua")),
+    ("claimed", include_str!("fragments/claimed.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
     ("counter_ttl", include_str!("fragments/counter_ttl.lua")),
@@ -106,6 +108,7 @@ const FRAGMENTS: [(&str, &str); 27] = [
     ("reserve", include_str!("fragments/reserve.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),
+    ("voted_at_once", include_str!("fragments/voted_at_once.lua")),
     ("voting", include_str!("fragments/voting.lua")),
     ("wanted", include_str!("fragments/wanted.lua")),
 ];

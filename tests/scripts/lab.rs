@@ -114,6 +114,14 @@ impl Lab {
         })?;
         let word = |word: &str| Value::BulkString(word.into());
         let reply = match reply {
+            Value::Int(micros) if matches!(script.name(), "lock_vote" | "lock_vote_claim") => {
+                let mut reply = vec![word("ACCEPTED"), word(&args[2]), word("="), Value::Int(0), Value::Int(0)];
+                if script.name() == "lock_vote_claim" {
+                    reply.push(word(&micros.to_string()));
+                }
+                reply.push(Value::Int(micros / 1000));
+                reply
+            }
             // The time comes in microseconds, and the turn after it.
             Value::Array(mut reply) if matches!(script.name(), "lock_vote" | "lock_view" | "lock_vote_claim") => {
                 let Value::Int(micros) = reply.remove(5) else { panic!("{}: {reply:?}", script.name()) };

@@ -1,5 +1,5 @@
 -- Steps: vote, and return the reply.
--- Expects what the fragments clock, process and voting set, and the local: turn, the token of the turn that was taken
+-- Expects what the fragments clock, process, ballot and voting set, and the local: turn, the token of the turn that was taken
 -- in the same step, or nil.
 
 if busy then return {'BUSY', redis.call('PTTL', lock), run_id, uptime, saved, micros, turn} end

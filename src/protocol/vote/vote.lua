@@ -3,7 +3,8 @@
 -- ARGV: attempt_id lease_ms proposal owner granted not_after_ms set known_s
 -- Reply: ACCEPTED proposal run_id uptime_s saved_s micros | REFUSED counter run_id uptime_s saved_s micros | BUSY
 -- ttl_ms run_id uptime_s saved_s micros | STALE 0 run_id uptime_s saved_s micros | OTHER set run_id uptime_s saved_s
--- micros
+-- micros | micros
+-- A number and no list: accepted, by the process that the caller knows.
 -- REFUSED: the lock is taken, but the proposal is not larger than the counter. An attempt that has the lock already
 -- keeps the largest of its tokens and the longest of its leases, because this may be a late copy. owner names the hold
 -- on all masters: it may propose what it proposed before. granted 1: a majority has accepted the token already, and
@@ -13,8 +14,12 @@
 -- majority of the caller's set need not share a master, and its lease may not be over. known_s is the last save of the
 -- process that the caller knows. The last four are what the server says of its process and its clock.
 
-local known, turn = ARGV[8], nil
+local turn
 --@include clock
+--@include ballot
 --@include process
+if set == '' and not late and redis.call('EXISTS', lock) == 0 then
+--@include voted_at_once
+end
 --@include voting
 --@include voted

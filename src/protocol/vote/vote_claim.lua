@@ -3,14 +3,23 @@
 -- KEYS: lock fence turn queue tickets turn_fence
 -- ARGV: attempt_id lease_ms proposal owner granted not_after_ms set known_s turn_id turn_lease_ms
 -- Reply: TAKEN 0 run_id uptime_s saved_s micros | those of the vote, followed by the token of the turn if that was
--- taken
+-- taken | micros
+-- A number and no list: accepted, by the process that the caller knows, and the turn was taken, whose token is the same
+-- number.
 -- TAKEN: another acquisition has the turn or waits for it, and nothing was changed. Otherwise the arguments and the
 -- replies are those of the vote. With BUSY, the turn is taken all the same. Without the token of the turn, as with OTHER
 -- and STALE, it is not; an attempt that has the vote already may have lost its turn, too.
 
-local known, turn = ARGV[8], nil
+local turn
 --@include clock
+--@include ballot
 --@include process
+if set == '' and not late and redis.call('EXISTS', lock, KEYS[3], KEYS[4], KEYS[5]) == 0 then
+  -- A wrong type of this key would be an error after the first write.
+  redis.call('STRLEN', fence)
+--@include claimed
+--@include voted_at_once
+end
 --@include voting
 
 if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) ~= 0 then
@@ -22,10 +31,6 @@ if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) ~= 0 then
 elseif late then
   return {'STALE', 0, run_id, uptime, saved, micros}
 else
-  local lock, fence, id, lease, budget = KEYS[3], KEYS[6], ARGV[9], ARGV[10], '1'
-  local token
---@include reserve
---@include hold
-  turn = token
+--@include claimed
 end
 --@include voted
