@@ -89,15 +89,14 @@ pub(super) struct Round<'a> {
     pub(super) other: Option<(usize, Box<str>)>,
 }
 
-/// The outcome of one ballot.
-enum Returned<'a> {
-    Cast(Cast<'a>),
-    /// Each copy of the request came too late, because the clocks of client and server run apart.
-    Late,
+/// What one master has answered. Nothing, if each copy of the request came too late, because the clocks of client and
+/// server run apart.
+#[derive(Default)]
+struct Returned<'a> {
+    cast: Option<Cast<'a>>,
+    turn: TurnAnswer,
     /// The master votes for programs with this other set of masters.
-    Other(Box<str>),
-    /// The master gave no vote, because another acquisition has the turn or waits for it.
-    Taken,
+    other: Option<Box<str>>,
 }
 
 impl Round<'_> {
@@ -138,15 +137,11 @@ impl Masters {
                 None => self.answered(master, keys, vote, times),
                 Some(turns) => self.claim_answered(master, (turns, keys), vote, times),
             };
-            let Some((returned, turn)) = answer else { continue };
-            if let Some(turn) = turn {
-                round.turn = TurnAnswer::Granted(turn);
-            }
-            match returned {
-                Returned::Cast(cast) => round.casts.push(cast),
-                Returned::Other(set) => round.other = Some((master, set)),
-                Returned::Taken => round.turn = TurnAnswer::Taken,
-                Returned::Late => {}
+            let Returned { cast, turn, other } = answer.unwrap_or_default();
+            round.casts.extend(cast);
+            round.other = other.map(|set| (master, set)).or(round.other);
+            if turns.is_some() {
+                round.turn = turn;
             }
         }
         round
@@ -200,7 +195,7 @@ impl Masters {
         mut ballot: Ballot<'a>,
         proposal: Proposal,
         limit: Duration,
-    ) -> Result<(Returned<'a>, Option<HoldOwner>), Failure> {
+    ) -> Result<Returned<'a>, Failure> {
         let Proposal { term, lease, .. } = proposal;
         let context = self.all[ballot.master].context();
         let asked = ballot.turn.take();
@@ -232,7 +227,7 @@ impl Masters {
                 // The master has nothing of either attempt.
                 ballot.attempt.forget();
                 asked.into_iter().for_each(|mut turn| turn.attempt.forget());
-                return Ok((Returned::Taken, None));
+                return Ok(Returned { turn: TurnAnswer::Taken, ..Returned::default() });
             };
             if mutant::on(Mutant::VoteFromAnswer) {
                 sent = context.now();
@@ -248,7 +243,7 @@ impl Masters {
                 }
                 Vote::Other(set) => {
                     ballot.attempt.forget();
-                    return Ok((Returned::Other(set), None));
+                    return Ok(Returned { other: Some(set), ..Returned::default() });
                 }
                 Vote::Stale => continue,
             };
@@ -258,9 +253,10 @@ impl Masters {
                 answer = VoteAnswer::Accepted(validity);
             }
             let turn = asked.zip(token).and_then(|(asked, token)| self.turn(ballot.master, asked, token, sent));
-            return Ok((Returned::Cast(Cast { ballot, answer, sent, lease }), turn));
+            let turn = turn.map_or(TurnAnswer::None, TurnAnswer::Granted);
+            return Ok(Returned { cast: Some(Cast { ballot, answer, sent, lease }), turn, other: None });
         }
-        Ok((Returned::Late, None))
+        Ok(Returned::default())
     }
 
     fn arguments<'a>(
