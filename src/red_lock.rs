@@ -26,6 +26,7 @@ mod look;
 mod master;
 mod master_set;
 mod masters;
+mod own;
 mod patience;
 mod quorum_hold;
 mod quorum_task;

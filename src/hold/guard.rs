@@ -238,7 +238,7 @@ pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
 }
 
 /// See [`HoldOwner::release_with`].
-pub(crate) async fn release_with(owned: Arc<HoldOwner>, turn: &mut Option<HoldOwner>) -> Result<()> {
+pub(crate) async fn release_with(owned: Arc<HoldOwner>, turn: &mut Option<Box<HoldOwner>>) -> Result<()> {
     let last = match Arc::try_unwrap(owned) {
         Ok(owned) => owned,
         Err(shared) => {

@@ -43,8 +43,8 @@
 //!   old one.
 //! - *A vote that is given later does no harm.* A hold asks for it with its own token, and says that it was granted
 //!   only while a majority has it. Meanwhile no later hold can have been granted.
-//! - *Nobody is passed by.* A hold needs the turn, also if it was claimed, and only a free turn that nobody waits for can
-//!   be claimed.
+//! - *Nobody is passed by.* A hold needs the turn, also if it was claimed, and only a free turn that nobody waits for
+//!   can be claimed.
 //! - *Acquisitions seldom split the votes.* One has the turn, and a contested one only looks. A claim that is refused
 //!   has the free votes for the time of a cancellation; the turn then asks again a moment later. If programs reach
 //!   different first masters, there are two queues, until the acquisition with the later master gives up its turn.
@@ -68,10 +68,10 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::red_lock::claim::{Claim, claim};
-use crate::red_lock::contended::Own;
 use crate::red_lock::count::{Outlook, majority};
 use crate::red_lock::election::{Elected, Lack, Outcome, elect};
 use crate::red_lock::masters::Masters;
+use crate::red_lock::own::Own;
 use crate::red_lock::patience::{Patience, reason, unavailable};
 use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::quorum_task::QuorumTask;

@@ -1,13 +1,9 @@
 //! The names that are contended, as far as this program knows. An acquisition of such a name first waits for its turn:
-//! a claim would most likely be refused, and its votes would be in the way of those who wait.
+//! a claim would most likely be refused, and its votes would be in the way of those who wait. Pure: time comes in as an
+//! argument.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
-
-use crate::mutex::lock;
-use crate::protocol::key::Keys;
-use crate::red_lock::masters::Masters;
 
 /// Names that are over are removed when there are twice as many names as after the last removal, and more than these.
 const FEW: usize = 16;
@@ -49,7 +45,8 @@ impl Contended {
         self.own.get(name).is_none_or(|own| *own == 1) && self.until.get(name).is_none_or(|until| *until <= now)
     }
 
-    fn enter(&mut self, name: &str) {
+    /// An acquisition of this program begins.
+    pub(super) fn enter(&mut self, name: &str) {
         match self.own.get_mut(name) {
             Some(own) => *own += 1,
             None => {
@@ -58,31 +55,13 @@ impl Contended {
         }
     }
 
-    fn leave(&mut self, name: &str) {
+    /// An acquisition of this program, or the hold that it became, has ended.
+    pub(super) fn leave(&mut self, name: &str) {
         let Some(own) = self.own.get_mut(name) else { return };
         *own -= 1;
         if *own == 0 {
             self.own.remove(name);
         }
-    }
-}
-
-/// An acquisition of this program, and the hold that it becomes.
-pub(super) struct Own {
-    masters: Arc<Masters>,
-    keys: Arc<Keys>,
-}
-
-impl Own {
-    pub(super) fn new(masters: &Arc<Masters>, keys: &Arc<Keys>) -> Self {
-        lock(&masters.contended).enter(&keys.name);
-        Self { masters: masters.clone(), keys: keys.clone() }
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        lock(&self.masters.contended).leave(&self.keys.name);
     }
 }
 

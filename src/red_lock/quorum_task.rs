@@ -16,8 +16,8 @@ use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::observe;
 use crate::protocol::key::Keys;
-use crate::red_lock::contended::Own;
 use crate::red_lock::count::{VoteAnswer, majority};
+use crate::red_lock::own::Own;
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::round::{Cast, Proposal};
 use crate::red_lock::together::{Together, together};
@@ -199,7 +199,7 @@ impl QuorumTask {
         {
             count.add(&released);
             awaits_turn &= !with_turn;
-            self.turn = self.turn.take().or(turn.map(Arc::new));
+            self.turn = self.turn.take().or(turn.map(|turn| Arc::new(*turn)));
         }
         if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(turn.context())) {
             together(masters.executor(), limit, [release(turn)]).await;
@@ -212,11 +212,11 @@ impl QuorumTask {
     }
 
     /// Takes the turn out, if it can be released together with one of these votes. A cohort hands it off instead.
-    fn turn_with_vote(&mut self, votes: &[Arc<HoldOwner>]) -> Option<HoldOwner> {
+    fn turn_with_vote(&mut self, votes: &[Arc<HoldOwner>]) -> Option<Box<HoldOwner>> {
         let is_with = |turn: &HoldOwner| votes.iter().any(|vote| Arc::ptr_eq(vote.context(), turn.context()));
         let turn = self.turn.take_if(|turn| turn.in_cohort.is_none() && is_with(turn))?;
         // No one else has a reference to a turn that is in no cohort.
-        Arc::into_inner(turn)
+        Arc::into_inner(turn).map(Box::new)
     }
 
     /// What the caller of the release is told.

@@ -12,9 +12,9 @@ use crate::protocol::reply::Released;
 use crate::protocol::vote::reply::Left;
 
 impl HoldOwner {
-    /// Releases the hold. Called by its last guard. If it is the vote of a master, the same request can release the turn
-    /// on that master. That is left if somebody waits for it, or if there was no answer.
-    pub(crate) async fn release_with(mut self, turn: &mut Option<Self>) -> Result<()> {
+    /// Releases the hold. Called by its last guard. If it is the vote of a master, the same request can release the
+    /// turn on that master. That is left if somebody waits for it, or if there was no answer.
+    pub(crate) async fn release_with(mut self, turn: &mut Option<Box<Self>>) -> Result<()> {
         if let Some(quorum) = &self.quorum {
             return quorum.release().await;
         }
@@ -71,20 +71,15 @@ impl HoldOwner {
     }
 }
 
-/// Sends one request. If it releases the turn as well, nothing is left of that.
-async fn send(context: &Context, owned: &HoldOwner, turn: &mut Option<HoldOwner>) -> Result<Released, Failure> {
+/// Sends one request. Takes the turn out if that is released as well.
+async fn send(context: &Context, owned: &HoldOwner, turn: &mut Option<Box<HoldOwner>>) -> Result<Released, Failure> {
     let hold = &owned.hold;
     let Some(with) = turn else {
         return context.scripts().release(&hold.keys, hold.id).await;
     };
-    // From here on the server may have ended the turn, so a renewal that finds it gone means nothing.
-    context.engine.release(&with.hold, context.now());
-    with.asked = true;
-    let Left { was_held, is_waited_for } =
-        context.scripts().leave((&hold.keys, hold.id), (&with.hold.keys, with.hold.id)).await?;
+    // On the heap, because the futures of all guards would have room for it.
+    let Left { was_held, is_waited_for } = Box::pin(leave(context, owned, with)).await?;
     if !is_waited_for {
-        let _ = with.hold.release(context.now());
-        with.ended = true;
         *turn = None;
     }
     Ok(if was_held {
@@ -92,4 +87,17 @@ async fn send(context: &Context, owned: &HoldOwner, turn: &mut Option<HoldOwner>
     } else {
         Released::NotHeld { call_again: false, now: 0 }
     })
+}
+
+async fn leave(context: &Context, vote: &HoldOwner, turn: &mut HoldOwner) -> Result<Left, Failure> {
+    // From here on the server may have ended the turn, so a renewal that finds it gone means nothing.
+    context.engine.release(&turn.hold, context.now());
+    turn.asked = true;
+    let (of_vote, of_turn) = (&vote.hold, &turn.hold);
+    let left = context.scripts().leave((&of_vote.keys, of_vote.id), (&of_turn.keys, of_turn.id)).await?;
+    if !left.is_waited_for {
+        let _ = turn.hold.release(context.now());
+        turn.ended = true;
+    }
+    Ok(left)
 }

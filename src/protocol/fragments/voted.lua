@@ -1,6 +1,6 @@
 -- Steps: vote, and return the reply.
--- Expects what the fragments clock, process, ballot and voting set, and the local: turn, the token of the turn that was taken
--- in the same step, or nil.
+-- Expects what the fragments clock, process, ballot and voting set, and the local: turn, the token of the turn that was
+-- taken in the same step, or nil.
 
 if busy then return {'BUSY', redis.call('PTTL', lock), run_id, uptime, saved, micros, turn} end
 if late and not held then return {'STALE', 0, run_id, uptime, saved, micros} end

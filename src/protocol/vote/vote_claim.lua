@@ -7,8 +7,8 @@
 -- A number and no list: accepted, by the process that the caller knows, and the turn was taken, whose token is the same
 -- number.
 -- TAKEN: another acquisition has the turn or waits for it, and nothing was changed. Otherwise the arguments and the
--- replies are those of the vote. With BUSY, the turn is taken all the same. Without the token of the turn, as with OTHER
--- and STALE, it is not; an attempt that has the vote already may have lost its turn, too.
+-- replies are those of the vote. With BUSY, the turn is taken all the same. Without the token of the turn, as with
+-- OTHER and STALE, it is not; an attempt that has the vote already may have lost its turn, too.
 
 local turn
 --@include clock

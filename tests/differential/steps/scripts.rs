@@ -106,7 +106,8 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
         mostly(&["", "s/1/3", "s/2/4", "s/3/3"], &["s", "s/1", "//", "s/1/3 9"]),
     ];
-    // Votes use the keys of the lock that the other steps use less. The last save that a caller knows depends on the clock.
+    // Votes use the keys of the lock that the other steps use less.
+    // The last save of the process depends on the clock, so no caller knows it.
     let known = mostly(&["0"], &["x", ""]);
     let voted = (vote.clone(), known.clone()).prop_map(|(args, known)| {
         ("lock_vote", vec![KEYS[4].to_owned(), KEYS[7].to_owned()], [args, vec![known]].concat())

@@ -67,8 +67,8 @@ pub async fn early_turn(mut stage: Stage) -> Played {
     must(other.stats().contested_rounds == 0, "I3 a turn was given while the votes were taken")
 }
 
-/// The holder stands still while another acquisition waits. When its lease ends, the turn is free until the waiter asks.
-/// A newcomer claims it at about that time.
+/// The holder stands still while another acquisition waits. When its lease ends, the turn is free until the waiter
+/// asks. A newcomer claims it at about that time.
 pub async fn claimed_turn(mut stage: Stage) -> Played {
     let fleet = three(&stage);
     let mut locks = Vec::new();
