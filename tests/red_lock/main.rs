@@ -13,6 +13,7 @@ use bowline_testkit as support;
 mod blocking;
 mod cancel;
 mod changing;
+mod claims;
 mod clocks;
 mod counts;
 mod faults;

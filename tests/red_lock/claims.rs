@@ -1,0 +1,137 @@
+//! Claims: the turn and the votes in one round trip, and what happens if another one is in the way.
+
+use std::time::Duration;
+
+use crate::masters::{Masters, Program, ms, waiter};
+use crate::on_masters;
+use crate::support::env::Env;
+
+on_masters! {
+    a_name_that_was_contended_is_not_claimed_for_a_second,
+    a_name_that_the_program_has_is_not_claimed,
+    a_program_that_has_not_heard_of_the_masters_for_long_waits_for_its_turn_first,
+    a_claim_that_a_frozen_first_master_does_not_answer_goes_on_at_the_next_one,
+    a_claim_that_the_first_master_cannot_serve_goes_on_at_the_next_one,
+    a_claim_whose_votes_are_taken_keeps_the_turn,
+}
+
+/// Acquires a name that nobody else wants, so that the program knows the clocks of the masters.
+async fn hear(program: &Program) {
+    program.locks.lock("heard of").await.unwrap().release().await.unwrap();
+}
+
+fn claims(program: &Program, master: usize) -> u64 {
+    program.counts[master].of("lock_vote_claim")
+}
+
+async fn a_name_that_was_contended_is_not_claimed_for_a_second(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (masters.program().await, masters.program().await);
+    hear(&other).await;
+    let guard = one.locks.lock("a").await.unwrap();
+    let began = env.now();
+    let mut tries = 0;
+    while claims(&other, 0) < 2 {
+        assert!(other.locks.try_lock("a").await.unwrap().is_none());
+        tries += 1;
+        if claims(&other, 0) == 1 {
+            assert_eq!(other.counts[0].of("lock_acquire") - other.counts[0].checks(), tries, "1 without a claim");
+        }
+        env.sleep(ms(20)).await;
+        // The lease is renewed, so the turn stays taken.
+        assert!(env.now() - began < Duration::from_secs(60), "it is never claimed again");
+    }
+    assert!(env.now() - began >= Duration::from_secs(1), "after {:?}", env.now() - began);
+    // The votes that the refused claims got are cancelled.
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+    let guard = one.locks.lock("a").await.unwrap();
+    guard.release().await.unwrap();
+    assert_eq!(one.locks.stats().second_rounds, 0);
+}
+
+async fn a_name_that_the_program_has_is_not_claimed(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hear(&program).await;
+    let guard = program.locks.lock("a").await.unwrap();
+    assert_eq!(claims(&program, 0), 1);
+    assert!(program.locks.try_lock("a").await.unwrap().is_none());
+    let waiting = waiter(&masters, &program).await;
+    assert_eq!(claims(&program, 0), 1);
+    guard.release().await.unwrap();
+    env.soon("the turn is handed over", waiting).await.release().await.unwrap();
+    let guard = program.locks.lock("a").await.unwrap();
+    assert_eq!(claims(&program, 0), 2, "nobody has it any more");
+    guard.release().await.unwrap();
+    assert_eq!(program.locks.stats().contested_rounds, 0);
+    masters.nothing_is_left().await;
+}
+
+/// Their clocks may have gone at another rate since.
+async fn a_program_that_has_not_heard_of_the_masters_for_long_waits_for_its_turn_first(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program_with(|config| config.lease(ms(400)), |builder| builder.durable(true)).await;
+    for asked in [0, 0, 1] {
+        if asked == 1 {
+            program.locks.lock("a").await.unwrap().release().await.unwrap();
+        } else {
+            env.sleep(ms(450)).await;
+        }
+        let before = claims(&program, 0);
+        program.locks.lock("a").await.unwrap().release().await.unwrap();
+        assert_eq!(claims(&program, 0) - before, asked);
+    }
+    masters.nothing_is_left().await;
+}
+
+async fn a_claim_that_a_frozen_first_master_does_not_answer_goes_on_at_the_next_one(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hear(&program).await;
+    masters.all[0].freeze();
+    for _ in 0..3 {
+        let guard = program.locks.lock("a").await.unwrap();
+        let state = program.locks.inspect("a").await.unwrap();
+        assert!(state.masters[1].turn.is_some(), "{state:?}");
+        guard.release().await.unwrap();
+    }
+    assert_eq!((claims(&program, 0), claims(&program, 1)), (1, 2));
+    masters.all[0].thaw();
+    env.eventually("it is up", async || program.locks.stats().masters_down == 0).await;
+    masters.nothing_is_left().await;
+}
+
+/// It cannot serve the turn, and the claim does not tell that from the vote.
+async fn a_claim_that_the_first_master_cannot_serve_goes_on_at_the_next_one(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hear(&program).await;
+    masters.all[0].eval("redis.call('HSET', 'bowline:turn:{a}:queue', 'not', 'a list') return redis.call('PEXPIRE', 'bowline:turn:{a}:queue', 60000)");
+    let guard = program.locks.lock("a").await.unwrap();
+    let state = program.locks.inspect("a").await.unwrap();
+    assert!(state.masters[1].turn.is_some(), "{state:?}");
+    guard.release().await.unwrap();
+    masters.all[0].eval("return redis.call('DEL', 'bowline:turn:{a}:queue')");
+    masters.nothing_is_left().await;
+}
+
+async fn a_claim_whose_votes_are_taken_keeps_the_turn(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hear(&program).await;
+    for master in &masters.all {
+        master.eval("redis.call('HSET', 'bowline:vote:{a}', 'x:1', '5') return redis.call('PEXPIRE', 'bowline:vote:{a}', 60000)");
+    }
+    assert!(program.locks.try_lock("a").await.unwrap().is_none());
+    let turn = async || program.locks.inspect("a").await.unwrap().masters[0].turn.is_some();
+    env.eventually("the turn of the try is released", async || !turn().await).await;
+    let locks = program.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").timeout(ms(20_000)).await.unwrap() });
+    env.eventually("it asks", async || program.locks.stats().contested_rounds > 2).await;
+    assert!(turn().await);
+    masters.all.iter().for_each(|master| master.eval("return redis.call('DEL', 'bowline:vote:{a}')"));
+    env.soon("the votes are free", waiting).await.release().await.unwrap();
+    assert!(program.counts[0].of("lock_acquire") == program.counts[0].checks() + 1, "only the first one of all");
+    masters.nothing_is_left().await;
+}
