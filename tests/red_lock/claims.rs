@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::future::{Either, select};
+
 use crate::masters::{Masters, Program, ms, waiter};
 use crate::on_masters;
 use crate::support::env::Env;
@@ -13,6 +15,9 @@ on_masters! {
     a_claim_that_a_frozen_first_master_does_not_answer_goes_on_at_the_next_one,
     a_claim_that_the_first_master_cannot_serve_goes_on_at_the_next_one,
     a_claim_whose_votes_are_taken_keeps_the_turn,
+    a_claim_with_a_short_lease_asks_a_silent_first_master_once,
+    a_release_ends_after_that_of_the_turn,
+    a_turn_that_is_being_released_is_not_renewed,
 }
 
 /// Acquires a name that nobody else wants, so that the program knows the clocks of the masters.
@@ -61,6 +66,7 @@ async fn a_name_that_the_program_has_is_not_claimed(env: Env) {
     assert_eq!(claims(&program, 0), 1);
     guard.release().await.unwrap();
     env.soon("the turn is handed over", waiting).await.release().await.unwrap();
+    assert_eq!(program.counts[0].of("lock_cancel"), 0, "by the release, and not in the background");
     let guard = program.locks.lock("a").await.unwrap();
     assert_eq!(claims(&program, 0), 2, "nobody has it any more");
     guard.release().await.unwrap();
@@ -133,5 +139,60 @@ async fn a_claim_whose_votes_are_taken_keeps_the_turn(env: Env) {
     masters.all.iter().for_each(|master| master.eval("return redis.call('DEL', 'bowline:vote:{a}')"));
     env.soon("the votes are free", waiting).await.release().await.unwrap();
     assert!(program.counts[0].of("lock_acquire") == program.counts[0].checks() + 1, "only the first one of all");
+    masters.nothing_is_left().await;
+}
+
+/// The lease leaves the master less than the node timeout, so what it does not answer says nothing about other names.
+async fn a_claim_with_a_short_lease_asks_a_silent_first_master_once(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hear(&program).await;
+    let asked = || program.counts[0].of("lock_acquire") + claims(&program, 0) - program.counts[0].checks();
+    let before = asked();
+    program.gates[0].freeze();
+    let guard = program.locks.lock("a").lease(ms(1200)).await.unwrap();
+    assert!(program.locks.inspect("a").await.unwrap().masters[1].turn.is_some());
+    assert_eq!(asked() - before, 1, "neither the turn nor the vote is asked for again");
+    guard.release().await.unwrap();
+    program.gates[0].thaw();
+    masters.nothing_is_left().await;
+}
+
+/// Otherwise the program itself might find the turn taken.
+async fn a_release_ends_after_that_of_the_turn(env: Env) {
+    let masters = Masters::three(&env);
+    let long =
+        |config: bowline::ConfigBuilder| config.lease(ms(60_000)).retry_timeout(ms(60_000)).command_timeout(ms(20_000));
+    let program = masters.program_with(long, |builder| builder.durable(true).node_timeout(ms(15_000))).await;
+    hear(&program).await;
+    let guard = program.locks.lock("a").await.unwrap();
+    program.gates[0].freeze();
+    let mut release = env.spawn(async move { guard.release().await.unwrap() });
+    // The other two have released their votes, which is a majority.
+    let votes = async || {
+        program.locks.inspect("a").await.unwrap().masters.into_iter().skip(1).all(|master| master.vote.is_none())
+    };
+    env.eventually("a majority", votes).await;
+    let pause = env.sleep(ms(50));
+    match select(&mut release, Box::pin(pause)).await {
+        Either::Left(_) => panic!("the turn is still there"),
+        Either::Right(_) => program.gates[0].thaw(),
+    }
+    env.soon("the release", release).await;
+    assert_eq!(masters.keys(), [""; 0]);
+}
+
+/// The renewal would find it gone, and count a loss.
+async fn a_turn_that_is_being_released_is_not_renewed(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    for _ in 0..5 {
+        let guard = program.locks.lock("a").await.unwrap();
+        program.gates[0].answer_after(ms(600));
+        guard.release().await.unwrap();
+        program.gates[0].answer_after(ms(0));
+        env.eventually("it is up", async || program.locks.stats().masters_down == 0).await;
+    }
+    assert_eq!(program.clients[0].stats().lost, 0);
     masters.nothing_is_left().await;
 }
