@@ -47,7 +47,8 @@ pub(super) async fn claim(
     let Some(token) = masters.all[first].standing(|standing| standing.token(now, longest)) else {
         return Ok(Claim::None);
     };
-    if !lock(&masters.contended).may_be_claimed(name, now) {
+    let serves_both = masters.all[first].serves(&votes[first], now);
+    if !serves_both || !lock(&masters.contended).may_be_claimed(name, now) {
         return Ok(Claim::None);
     }
     let closed = |Closed| request.error(ErrorKind::Closed);

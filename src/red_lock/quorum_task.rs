@@ -183,28 +183,33 @@ impl QuorumTask {
         let limit = masters.node_timeout(quorum.hold.lease);
         let votes: Vec<_> = votes.collect();
         let mut with_vote = self.turn_with_vote(&votes);
+        // From the request on, the engine does not count the turn among its holds. If the runtime ends half-way, the
+        // good-bye releases it all the same. Declared before the turn, and therefore dropped after it.
+        let leaving = with_vote.as_ref().map(|turn| (turn.context().clone(), turn.hold.clone()));
+        let _ending = leaving.as_ref().map(|(context, hold)| context.engine.ending(hold, context.now()));
+        let mut turn = self.turn.take();
         let mut awaits_turn = with_vote.is_some();
         let releases = votes.into_iter().map(|vote| {
-            let mut turn = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
+            let mut with = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
             async move {
-                let with_turn = turn.is_some();
-                (release_with(vote, &mut turn).await, with_turn, turn)
+                let had_turn = with.is_some();
+                (release_with(vote, &mut with).await, had_turn, with)
             }
         });
         let mut releases = Together::new(masters.executor().sleep(limit), releases);
         let mut count = Released::default();
         // The next acquisition only needs a majority.
         while (count.ended < majority(masters.all.len()) || awaits_turn)
-            && let Some((released, with_turn, turn)) = releases.next().await
+            && let Some((released, had_turn, left)) = releases.next().await
         {
             count.add(&released);
-            awaits_turn &= !with_turn;
-            self.turn = self.turn.take().or(turn.map(|turn| Arc::new(*turn)));
+            awaits_turn &= !had_turn;
+            turn = turn.or(left.map(|left| Arc::new(*left)));
         }
-        if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(turn.context())) {
+        if let Some(turn) = turn.take_if(|turn| masters.answers_to(turn.context())) {
             together(masters.executor(), limit, [release(turn)]).await;
         }
-        self.turn = None;
+        drop(turn);
         // The caller may acquire again at once.
         self.own = None;
         quorum.tell(self.outcome(count));

@@ -442,3 +442,15 @@ fn a_process_that_the_caller_knows_is_not_described_again() {
         assert_eq!(cast_knowing(&mut lab, known, n).0, id, "{known}");
     }
 }
+
+/// A server may not let the user see it, or not have the command.
+#[test]
+fn without_the_last_save_each_vote_describes_the_process() {
+    let mut lab = lab();
+    let (id, _, saved) = cast_knowing(&mut lab, 0, 1);
+    lab.raw(&["ACL", "SETUSER", "default", "-lastsave"]);
+    for (n, known) in [(2, saved), (3, 0)] {
+        let (described, _, told) = cast_knowing(&mut lab, known, n);
+        assert_eq!((described, told), (id.clone(), 0), "{known}");
+    }
+}
