@@ -133,6 +133,18 @@ fn a_token_that_is_not_larger_is_refused_and_the_lock_taken_all_the_same() {
     }
 }
 
+/// The counter of a hold with a long lease must outlive it.
+#[test]
+fn a_refused_proposal_leaves_the_counter_and_its_time() {
+    let mut lab = lab();
+    assert_eq!(vote(&mut lab, &attempt(1, 1).lease(86_400_000), 7), Vote::Accepted(7));
+    let before = counter(&mut lab);
+    lab.expire_hold();
+    assert_eq!(vote(&mut lab, &attempt(2, 1), 6), Vote::Refused(7));
+    assert_eq!(counter(&mut lab), before);
+    assert!(lab.ttl(3) > 172_000_000, "{}", lab.ttl(3));
+}
+
 #[test]
 fn a_hold_may_propose_its_own_token_again() {
     let mut lab = lab();

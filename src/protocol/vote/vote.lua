@@ -19,7 +19,10 @@ local turn
 --@include ballot
 --@include process
 if set == '' and not late and redis.call('EXISTS', lock) == 0 then
+--@include outnumbers
+  if larger then
 --@include voted_at_once
+  end
 end
 --@include voting
 --@include voted

@@ -15,10 +15,11 @@ local turn
 --@include ballot
 --@include process
 if set == '' and not late and redis.call('EXISTS', lock, KEYS[3], KEYS[4], KEYS[5]) == 0 then
-  -- A wrong type of this key would be an error after the first write.
-  redis.call('STRLEN', fence)
+--@include outnumbers
+  if larger then
 --@include claimed
 --@include voted_at_once
+  end
 end
 --@include voting
 
