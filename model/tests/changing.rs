@@ -4,7 +4,9 @@ use bowline_model::{
     ADDED, Bounds, EXCLUSION, FOUR_TO_FIVE, Flaw, GROWTH, Losses, ORDER, Order, REGISTER, REPLACED, Rollout, Scheme,
     THREE_TO_FIVE,
 };
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Model};
+
+mod support;
 
 /// Clocks agree, and a lease is one tick.
 const SMALL: Bounds = Bounds {
@@ -27,15 +29,7 @@ fn holds<const M: usize>(rollout: Rollout<M>, flaw: Option<Flaw>, bounds: Bounds
 }
 
 fn is_found<const M: usize>(rollout: Rollout<M>, flaw: Option<Flaw>, bounds: Bounds, properties: &[&str]) {
-    let scheme = Scheme { bounds, flaw, rollout };
-    let checker = scheme.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discoveries();
-    let found: Vec<_> = found.iter().filter(|(name, _)| properties.contains(*name)).collect();
-    assert!(!found.is_empty(), "{flaw:?} was not found in {} states", checker.unique_state_count());
-    for (name, path) in found {
-        let (states, steps) = (checker.unique_state_count(), path.clone().into_actions());
-        println!("{flaw:?}, {:?}, {states} states: not \"{name}\", {} steps: {steps:?}", rollout.order, steps.len());
-    }
+    support::is_found(Scheme { bounds, flaw, rollout }, (flaw, rollout.order), properties);
 }
 
 #[test]

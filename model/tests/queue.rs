@@ -1,7 +1,9 @@
 //! Claims keep the order of the queue, and each broken variant is found.
 
 use bowline_model::{FIRST_COME, ONE_HOLDS, Queue, QueueFlaw, SERVED};
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Model};
+
+mod support;
 
 fn holds(deaths: bool) {
     let checker = Queue { flaw: None, deaths }.checker().spawn_bfs().join();
@@ -10,15 +12,7 @@ fn holds(deaths: bool) {
 }
 
 fn is_found(flaw: QueueFlaw, deaths: bool, properties: &[&str]) {
-    let scheme = Queue { flaw: Some(flaw), deaths };
-    let checker = scheme.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discoveries();
-    let found: Vec<_> = found.iter().filter(|(name, _)| properties.contains(*name)).collect();
-    assert!(!found.is_empty(), "{flaw:?} was not found in {} states", checker.unique_state_count());
-    for (name, path) in found {
-        let steps = path.clone().into_actions();
-        println!("{flaw:?}, {} states: not \"{name}\", {} steps: {steps:?}", checker.unique_state_count(), steps.len());
-    }
+    support::is_found(Queue { flaw: Some(flaw), deaths }, flaw, properties);
 }
 
 #[test]

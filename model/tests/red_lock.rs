@@ -3,6 +3,8 @@
 use bowline_model::{Bounds, EXCLUSION, FIXED, Flaw, GROWTH, Losses, ORDER, REGISTER, Scheme};
 use stateright::{Checker, HasDiscoveries, Model};
 
+mod support;
+
 /// Clocks agree, and a lease is two ticks.
 const SMALL: Bounds = Bounds {
     lease: 2,
@@ -25,15 +27,7 @@ fn holds(bounds: Bounds) {
 
 fn is_found(flaw: impl Into<Option<Flaw>>, bounds: Bounds, properties: &[&str]) {
     let flaw = flaw.into();
-    let checker =
-        Scheme { bounds, flaw, rollout: FIXED }.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discoveries();
-    let found: Vec<_> = found.iter().filter(|(name, _)| properties.contains(*name)).collect();
-    assert!(!found.is_empty(), "{flaw:?} was not found in {} states", checker.unique_state_count());
-    for (name, path) in found {
-        let steps = path.clone().into_actions();
-        println!("{flaw:?}, {} states: not \"{name}\", {} steps: {steps:?}", checker.unique_state_count(), steps.len());
-    }
+    support::is_found(Scheme { bounds, flaw, rollout: FIXED }, flaw, properties);
 }
 
 #[test]
