@@ -413,15 +413,22 @@ pub const MUTANTS: &[Row] = &[
         "if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) ~= 0 then\n",
         "if redis.call('EXISTS', KEYS[3]) ~= 0 then\n",
     )], scene("claimed_turn"), I4),
+    lua("free_claim_passes_the_queue", &[(
+        "redis.call('EXISTS', lock, KEYS[3], KEYS[4], KEYS[5]) == 0",
+        "redis.call('EXISTS', lock, KEYS[3]) == 0",
+    )], scene("claimed_turn"), I4),
     lua("turn_left_to_nobody", &[(
         "local waited_for = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0\n",
         "local waited_for = false\n",
     )], scene("early_turn"), I3),
 
-    lua("vote_for_ever", &[(
-        "local token = accepted and proposal or '0'\n",
-        "local token = accepted and proposal or '0'\nredis.call('HSET', lock, id, token)\nlocal lock = id\n",
-    )], scene("slow_votes"), I9),
+    lua("vote_for_ever", &[
+        (
+            "local token = accepted and proposal or '0'\n",
+            "local token = accepted and proposal or '0'\nredis.call('HSET', lock, id, token)\nlocal lock = id\n",
+        ),
+        ("local token = proposal\n", "local token = proposal\nredis.call('HSET', lock, id, token)\nlocal lock = id\n"),
+    ], scene("slow_votes"), I9),
 
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
