@@ -80,7 +80,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 31] = [
+const FRAGMENTS: [(&str, &str); 34] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("claimed", include_str!("fragments/claimed.lua")),
@@ -93,6 +93,7 @@ const FRAGMENTS: [(&str, &str); 31] = [
     ("latch", include_str!("fragments/latch.lua")),
     ("latch_calls", include_str!("fragments/latch_calls.lua")),
     ("latch_messages", include_str!("fragments/latch_messages.lua")),
+    ("load", include_str!("fragments/load.lua")),
     ("mutex", include_str!("fragments/mutex.lua")),
     ("mutex_hold", include_str!("fragments/mutex_hold.lua")),
     ("newcomers", include_str!("fragments/newcomers.lua")),
@@ -106,7 +107,9 @@ const FRAGMENTS: [(&str, &str); 31] = [
     ("promote", include_str!("fragments/promote.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),
+    ("renewed", include_str!("fragments/renewed.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),
+    ("sole", include_str!("fragments/sole.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),
     ("voted_at_once", include_str!("fragments/voted_at_once.lua")),
@@ -129,17 +132,23 @@ fn compose(text: &str) -> String {
     source
 }
 
-/// Removes comments and indentation. After a server has lost its script cache, all clients send it each script in full
-/// at the same time, so scripts are short. No script has a string or a comment of more than one line.
+/// Removes comments and indentation, and calls the server's functions by short names. After a server has lost its
+/// script cache, all clients send it each script in full at the same time, so scripts are short. A local name is also
+/// found faster. No script has a string or a comment of more than one line, or uses one of the short names.
 fn stripped(text: &str) -> String {
     let mut source = String::with_capacity(text.len());
+    source.push_str("local C,P=redis.call,redis.pcall\n");
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
         for (n, part) in line.split('\'').enumerate() {
             if n > 0 {
                 source.push('\'');
             }
             // Every second part is inside a string.
-            if n % 2 == 1 { source.push_str(part) } else { push_tight(&mut source, part) }
+            if n % 2 == 1 {
+                source.push_str(part);
+            } else {
+                push_tight(&mut source, &part.replace("redis.call", "C").replace("redis.pcall", "P"));
+            }
         }
         source.push('\n');
     }

@@ -133,7 +133,7 @@ impl Lab {
                 reply
             }
             Value::Array(reply) => reply,
-            Value::Int(micros) if script.name() == "lock_acquire" => {
+            Value::Int(micros) if matches!(script.name(), "lock_acquire" | "permit_acquire") => {
                 vec![word("GRANTED"), word(&micros.to_string()), Value::Int(micros / 1000)]
             }
             Value::Int(held @ (0 | 1)) if script.name().ends_with("_release") => {

@@ -14,4 +14,5 @@ mod read_write;
 mod release;
 mod renew;
 mod sites;
+mod sole;
 mod walk;

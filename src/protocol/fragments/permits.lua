@@ -3,8 +3,10 @@
 -- a read-write lock, whose writers take all units. Expects the fragments permit_token, absent and outlive.
 -- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id
 -- `<units> <token>`, for a lease that was extended followed by the longest that was asked for.
--- A hold counts until its lease is over, by the sorted set leases; the next call after that reaps it.
--- A script calls load_permits() before the other functions.
+-- A hold counts until its lease is over, by the sorted set leases; a call after that reaps it. The last millisecond
+-- belongs to the lease, as with keys: the server counts whole ones, and its first may have been almost over.
+-- A hold that began while nothing else was stored is stored short, see the fragment sole, until a call needs the rest.
+-- A script calls load_permits() before the other functions, and stores a sole hold in full before that.
 
 -- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different
 -- limits, as in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
@@ -28,12 +30,17 @@ local function units_in(text)
   return n and n <= ALL_UNITS and n or nil
 end
 
+-- When the first lease ends.
+local function first_of_leases()
+  return tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
+end
+
 local function load_permits()
   local fields = redis.call('HMGET', permits, 'used', 'limit')
   used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
   extra_fields = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
   limit = stored or limit
-  first_end = tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
+  first_end = first_of_leases()
   sound = (used > 0) == (first_end ~= nil)
 end
 
@@ -41,7 +48,7 @@ end
 local function first_left()
   -- Without a hold the key may be deleted by now, and a cluster that is moving the slot refuses to read a deleted key.
   if used == 0 then return -2 end
-  local ends = tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
+  local ends = first_of_leases()
   return ends and math.max(ends - now, 0) or -2
 end
 
@@ -96,8 +103,8 @@ end
 local function reap_expired()
   if fences then redis.call('STRLEN', fence) end
   local over = {}
-  if first_end and first_end <= now then
-    over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', '0', 'MAX_EXPIRED')
+  if first_end and first_end < now then
+    over = redis.call('ZRANGEBYSCORE', leases, '-inf', '(' .. now, 'LIMIT', '0', 'MAX_EXPIRED')
     local units
     for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
       units = units_in(string.match(held or '', '^%d+')) or 0
@@ -150,7 +157,7 @@ end
 local function held_by(id)
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+) ?%d*$')
   if not units or id == ending then return nil end
-  if tonumber(redis.call('ZSCORE', leases, id) or 0) <= now then
+  if tonumber(redis.call('ZSCORE', leases, id) or 0) < now then
     remove_hold(id, units)
     return nil
   end

@@ -23,13 +23,7 @@ for i, lock in ipairs(KEYS) do
   local token, stored = string.match(held, '^(%d+) (%d+)$')
   held, stored = token or held, (stored or 0) + 0
   if type(held) == 'string' and lease ~= '0' then
-    -- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits
-    -- for replicas waits for this.
-    local left = redis.call('PTTL', lock)
-    local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
-    if left > lease + 0 then lease = shortens and longest or left end
-    redis.call('PEXPIRE', lock, lease)
-    if extended == '1' and longest + 0 > stored then redis.call('HSET', lock, id, held .. ' ' .. longest) end
+--@include renewed
   end
   if type(held) == 'number' then takes_writes(lock) end
   reply[i + 1] = held

@@ -1,10 +1,9 @@
 -- Takes permits, or (mode `wait`) a place in the queue for them.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now |
--- STALE now |
---        OVER limit now
--- The first is a text and no list: granted, and the server's time in microseconds.
+-- Reply: clock | 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now |
+-- FULL length now | STALE now | OVER limit now
+-- The first two are no list: granted, and the server's time in microseconds, which is the token if that is not given.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
 -- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or
 -- try), there is more to reap, to drop or to grant than one call may.
@@ -17,52 +16,58 @@ local keys = redis.call('EXISTS', permits, leases, queue, tickets)
 local late = not_after ~= '0' and now > not_after + 0
 local fences = limit == 'ALL_UNITS'
 
--- The fast path, before the functions are made: there is no queue, no lease is over, no limit is stored, and there is
--- capacity.
+-- The fast path, before the functions are made: there is no queue, no limit is stored, and there is capacity.
 local unused = keys == 0
 local used = unused and 0
+local left
+if keys == 1 or keys == 3 then
+  -- Most likely a sole hold, by itself or with a queue.
+--@include sole
+  if sole then keys = keys + 1 end
+end
 if keys == 2 and not late then
   -- Two of the four keys exist. If they are those of the permits, there is no queue.
   local fields = redis.call('HMGET', permits, 'used', 'limit', id)
-  local ends = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2]
-  local sound = ends and ends - now > 0 and string.find(fields[1] or '', '^[1-9]%d*$')
-  used = sound and not fields[2] and not fields[3] and fields[1]
+  left = redis.call('PTTL', leases)
+  used = left >= 0 and string.find(fields[1] or '', '^[1-9]%d*$') and not fields[2] and not fields[3] and fields[1]
+  -- Leases that are over are in nobody's way here. They may be as many as one call ends.
+  if used and used - MAX_EXPIRED >= 0 then
+    used = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2] - now >= 0 and used
+  end
 end
 local fits = used and not late and limit - units - used >= 0
 local token = not fences and '0'
-if fits and fences and units ~= limit then
-  -- Readers have the token of the last writer. The fast path is for a counter that lives long enough.
---@include read_token
---@include counter_ttl
-  fits = token and redis.call('PTTL', fence) >= counter_ttl - COUNTER_SLACK
-end
-if fits then
-  if not token then
+if fits and fences then
+  if units == limit then
     local budget = HANDOFF_BUDGET
 --@include reserve
-  end
-  -- A TTL is only extended, because other holds may need the longer one. That of the hash is at least as long.
-  local extends = unused or redis.call('PTTL', leases) - lease < 0
-  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', unused and units or used + units)
-  local done = redis.pcall('ZADD', leases, now + lease, id)
-  if extends then
-    done = type(done) == 'number' and redis.pcall('PEXPIRE', leases, lease) or done
-    done = type(done) == 'number' and redis.pcall('PEXPIRE', permits, lease) or done
-  end
-  if type(done) == 'number' then return token .. ' ' .. clock end
-  -- A hold must not last for ever.
-  if unused then
-    redis.call('UNLINK', permits, leases)
   else
-    redis.call('HDEL', permits, id)
-    redis.call('ZREM', leases, id)
-    redis.call('HSET', permits, 'used', used)
+    -- Readers have the token of the last writer. The counter has to live long enough.
+--@include read_token
+--@include counter_ttl
+    fits = token and redis.call('PTTL', fence) >= counter_ttl - COUNTER_SLACK
   end
-  -- One of these raises what its first call returned. The others change no hold.
-  redis.call('ZADD', leases, 'XX', now + lease, id)
-  redis.call('PEXPIRE', leases, lease)
-  redis.call('PEXPIRE', permits, lease)
-  return done
+end
+if fits then
+  local reply = token == clock and micros or token .. ' ' .. clock
+  if unused then
+    -- The hold is stored short, like that of a lock.
+    local lock = permits
+    token = units .. ' ' .. token
+--@include hold
+    return reply
+  end
+  redis.call('ZADD', leases, now + lease, id)
+  -- A TTL is only extended, because other holds may need the longer one. That of the hash is at least as long.
+  for _, key in ipairs(left - lease < 0 and {leases, permits} or {}) do
+    if type(redis.pcall('PEXPIRE', key, lease)) ~= 'number' then
+      -- A lease must not end with its key. The second call raises what the first one returned.
+      redis.call('ZREM', leases, id)
+      redis.call('PEXPIRE', key, lease)
+    end
+  end
+  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units)
+  return reply
 end
 
 local mode = ARGV[2]

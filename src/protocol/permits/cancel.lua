@@ -16,7 +16,10 @@ local fences = limit == ALL_UNITS
 --@include absent
 --@include permits
 --@include permits_end
-load_permits()
+-- A server that is out of memory lets a script that has begun to write go on to its end. It refuses a first write that
+-- takes memory, so the first one takes none.
+takes_writes(permits)
+--@include load
 --@include queue
 --@include promote
 open_queue()

@@ -17,7 +17,7 @@ local fences = limit == ALL_UNITS
 --@include permit_token
 --@include absent
 --@include permits
-load_permits()
+--@include load
 --@include queue
 --@include place
 --@include promote

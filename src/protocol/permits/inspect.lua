@@ -9,11 +9,18 @@
 local permits, leases = KEYS[1], KEYS[2]
 local fields = redis.call('HMGET', permits, 'used', 'limit')
 local ends = redis.call('ZRANGE', leases, 0, MAX_INSPECTED - 1, 'WITHSCORES')
+if not fields[1] and not fields[2] and not ends[1] then
+  -- Stored short, see the fragment sole.
+  local hold = redis.call('HGETALL', permits)
+  if hold[1] and not hold[3] then
+    ends, fields[1] = {hold[1], now + redis.call('PTTL', permits)}, string.match(hold[2], '^%d+')
+  end
+end
 local used, holds = #ends > 0 and tonumber(fields[1]) or 0, {}
 for i = 1, #ends, 2 do
   local id, left = ends[i], tonumber(ends[i + 1]) - now
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+) ?%d*$')
-  if units and left > 0 then
+  if units and left >= 0 then
     for _, word in ipairs({id, tonumber(units), token, left}) do holds[#holds + 1] = word end
   elseif units then
     used = used - units

@@ -2,37 +2,40 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: 1 | RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- 1, a number and no list: released; no one else holds or waits. ticket may be empty. GRANTED: released, and the ticket
+-- 1, a number and no list: released; no one waits. ticket may be empty. GRANTED: released, and the ticket
 -- was next. A caller that holds nothing gives nothing back and queues nothing. more = 1: call again (heartbeat).
 -- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ticket = ARGV[1], ARGV[5]
-local length = ticket == '' and redis.call('LLEN', queue)
---@include clock
 
 -- The fast paths, before any function is made: there is no queue, and no limit is stored.
-if length == 0 then
-  local fields = redis.call('HMGET', permits, id, 'limit', 'used')
-  local units, used = string.match(fields[1] or '', '^(%d+) %d+ ?%d*$'), fields[3]
-  if units == used and units and not fields[2] then
-    local ends = redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
-    if ends[1] == id and not ends[3] and ends[2] - now > 0 then
-      -- The only lease is that of this hold.
-      redis.call('DEL', permits, leases)
-      return 1
-    end
-  elseif units and not fields[2] and string.find(used or '', '^%d+$') and used - units > 0
-    and (redis.call('ZSCORE', leases, id) or 0) - now > 0 then
-    -- Others hold.
+local fields = redis.call('HMGET', permits, id, 'limit', 'used')
+local units, used = string.match(fields[1] or '', '^(%d+) %d+ ?%d*$'), fields[3]
+if units and not fields[2] and ticket == '' then
+  local keys = redis.call('EXISTS', leases, queue, tickets)
+  if keys == 0 and not used then
+    -- A sole hold that is stored short.
     redis.call('HDEL', permits, id)
-    redis.call('ZREM', leases, id)
-    redis.call('HSET', permits, 'used', used - units)
-    return {'RELEASED', 0, now}
+    return 1
+  end
+  local rest = keys == 1 and string.find(used or '', '^%d+$') and used - units
+  -- Its lease may be over. But nobody was granted what it holds, or it would not be stored any more. If the sorted set
+  -- has it, that is the one of the three keys.
+  if rest and (rest > 0 or rest == 0 and redis.call('ZCARD', leases) == 1) and redis.call('ZREM', leases, id) == 1 then
+    if rest > 0 then
+      redis.call('HDEL', permits, id)
+      redis.call('HSET', permits, 'used', rest)
+    else
+      redis.call('HDEL', permits, id, 'used')
+    end
+    return 1
   end
 end
 
+--@include clock
+local length = ticket == '' and redis.call('LLEN', queue)
 local fence, limit = KEYS[5], tonumber(ARGV[2])
 local fences = limit == ALL_UNITS
 --@include counter
@@ -42,11 +45,14 @@ local fences = limit == ALL_UNITS
 --@include absent
 --@include permits
 --@include permits_end
-load_permits()
+-- A server that is out of memory lets a script that has begun to write go on to its end. It refuses a first write that
+-- takes memory, so the first one takes none.
+takes_writes(permits)
+--@include load
 
 if length == 0 and sound then
   local held = held_by(id)
-  if held then remove_hold(id, held) else takes_writes(permits) end
+  if held then remove_hold(id, held) end
   return {held and 'RELEASED' or 'NOT_HELD', 0, now}
 end
 
@@ -58,7 +64,6 @@ open_queue()
 
 local held = held_by(id)
 if not held then
-  takes_writes(permits)
   local more = promote({})
   drop_ended()
   return {'NOT_HELD', more, now}

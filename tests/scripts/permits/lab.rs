@@ -138,6 +138,7 @@ impl Permits {
 
     /// The lease is over, and no script has reaped the hold.
     pub fn expire_hold(&mut self, attempt: &Attempt) {
+        self.store_in_full();
         let key = self.keys[LEASES].clone();
         self.lapse(&key, &attempt.id, 1);
     }
@@ -147,8 +148,22 @@ impl Permits {
         self.lapse(&key, &ticket, 1);
     }
 
-    /// As it is stored.
+    /// A sole hold is stored short until a call needs the rest. This is one that changes nothing else.
+    pub fn store_in_full(&mut self) {
+        if self.ttl(LEASES) == -2 {
+            self.heartbeat(&[]);
+        }
+    }
+
+    /// When the key expires, or somewhat earlier.
+    pub fn ends_at(&mut self, key: &str) -> u64 {
+        let now = self.now();
+        now + u64::try_from(self.server.ttl_ms(key)).unwrap()
+    }
+
+    /// As it is stored, in full.
     pub fn raw_used(&mut self) -> u64 {
+        self.store_in_full();
         let key = self.keys[PERMITS].clone();
         redis::cmd("HGET").arg(key).arg("used").query(&mut self.connection).unwrap()
     }

@@ -59,7 +59,8 @@ fn an_expired_permit_gives_no_credit() {
         if purged {
             lab.hold(&[&c]);
         }
-        assert_eq!(lab.release(&a), NOT_HELD);
+        // If nobody has had what it held, it has kept the others away until now.
+        assert_eq!(lab.release(&a), if purged { NOT_HELD } else { RELEASED });
         if !purged {
             lab.hold(&[&c]);
         }

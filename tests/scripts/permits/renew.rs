@@ -21,7 +21,12 @@ fn three_hundred_holds_of_which_four_are_not() {
             }
             200 => lab.hold(&[&attempt(2, 1)]),
             250 => {}
-            _ => lab.hold(&[&mine]),
+            _ => {
+                lab.hold(&[&mine]);
+                if i % 2 == 0 {
+                    lab.store_in_full();
+                }
+            }
         }
     }
     let keys: Vec<_> = names.iter().map(|name| wire::Resource::semaphore(PREFIX, name, 1).unwrap().keys()).collect();
@@ -36,7 +41,8 @@ fn three_hundred_holds_of_which_four_are_not() {
             100 => assert!(ttls[0] <= 10_000),
             200 => assert!(ttls.iter().all(|ttl| *ttl <= 30_000)),
             250 => assert_eq!(ttls, [-2, -2], "a renewal creates nothing"),
-            _ => assert!(ttls.iter().all(|ttl| *ttl > 50_000)),
+            _ if i % 2 == 0 => assert!(ttls.iter().all(|ttl| *ttl > 50_000)),
+            _ => assert!(ttls[0] > 50_000 && ttls[1] == -2, "a sole hold is stored short, and stays so"),
         }
     }
     lab.rename("n7");
@@ -90,10 +96,13 @@ fn a_short_renewal_does_not_shorten_what_a_long_lease_needs() {
 /// The clock was set back by an hour since the grants: what is left is a lease and an hour.
 #[test]
 fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
-    for writes in [false, true] {
+    for (writes, in_full) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut lab = Permits::read_write();
         let a = if writes { writer(1, 1) } else { attempt(1, 1) };
         lab.hold(&[&a]);
+        if in_full {
+            lab.store_in_full();
+        }
         assert_eq!(lab.renew_one(&a.clone().lease(3_630_000)), 1);
         let left = |lab: &mut Permits| lab.inspect().holds[0].3;
         assert_eq!(lab.renew_within(&a.clone().lease(20_000), 30_000), 1);
@@ -113,12 +122,15 @@ fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
 /// does.
 #[test]
 fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
-    for writes in [false, true] {
+    for (writes, in_full) in [(false, true), (true, false), (true, true)] {
         let mut lab = Permits::read_write();
         let a = if writes { writer(1, 1) } else { attempt(1, 1) };
         let (token, other) = (lab.acquire(&a).token(), attempt(2, 1));
         if !writes {
             lab.hold(&[&other]);
+        }
+        if in_full {
+            lab.store_in_full();
         }
         let left = |lab: &mut Permits| lab.inspect().holds.iter().find(|hold| hold.0 == a.id).unwrap().3;
         assert_eq!(lab.renew_one(&a.clone().lease(3_630_000)), 1);
@@ -176,6 +188,6 @@ fn a_lease_out_of_range_fails_the_call_and_says_nothing_of_the_hold() {
     let keys = lab.keys.clone();
     assert_eq!(lab.try_renew(&[(&keys, &a.id, u64::MAX), (&keys, &a.id, 60_000)]), Err("ERR".to_owned()));
     assert_eq!(lab.renew(&[(&keys, &a.id, 60_000)]), [1]);
-    assert!(lab.ttl(LEASES) > 50_000);
+    assert!(lab.ttl(PERMITS) > 50_000);
     assert_eq!(lab.renew(&[]), [0; 0]);
 }

@@ -1,9 +1,10 @@
 //! I10: the same call once more changes nothing.
 //!
 //! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
-//! be dropped a few at a time; with a free lock and waiters that cannot be told, each call tries them again, and
-//! each try reserves a token, and lets the keys of permits live for its lease. A call that found no holder may have
-//! promoted a ticket of the very same attempt id, left by a late copy of its request.
+//! be dropped a few at a time; the first call may take permits beside holds that are over, and the second one end
+//! those; with a free lock and waiters that cannot be told, each call tries them again, and each try reserves a token,
+//! and lets the keys of permits live for its lease. A call that found no holder may have promoted a ticket of the very
+//! same attempt id, left by a late copy of its request.
 
 use std::time::Duration;
 
@@ -11,12 +12,14 @@ use bowline::embedded::Content;
 use bowline::{Call, Reply, wire};
 
 use super::grants::{arg, verb};
-use super::view::{Dump, locks, queue, view};
+use super::view::{Dump, in_full, locks, queue, view};
 
 /// What of a dump counts.
 fn essence(dump: &Dump, now_ms: f64) -> Dump {
     let mut dump = dump.clone();
     for lock in locks(&dump) {
+        dump.extend(in_full(&dump, &lock).unwrap_or_default());
+        end_expired(&mut dump, &lock, now_ms);
         let seen = view(&dump, &lock);
         let unreachable = seen.fitting(Duration::from_millis(now_ms as u64)).next().is_some();
         let sound = queue(&dump, &lock).is_some();
@@ -43,6 +46,28 @@ fn essence(dump: &Dump, now_ms: f64) -> Dump {
         }
     }
     dump
+}
+
+/// Removes the permits whose leases are over.
+fn end_expired(dump: &mut Dump, lock: &str, now_ms: f64) {
+    let Some(Content::SortedSet(leases)) = dump.get_mut(&format!("{lock}:leases")).map(|entry| &mut entry.content)
+    else {
+        return;
+    };
+    let mut over = Vec::new();
+    leases.retain(|(id, ends)| {
+        let lives = *ends >= now_ms.floor();
+        over.extend((!lives).then(|| id.clone()));
+        lives
+    });
+    let Some(Content::Hash(fields)) = dump.get_mut(lock).map(|entry| &mut entry.content) else { return };
+    let number = |text: &[u8]| std::str::from_utf8(text).unwrap().parse::<u64>().unwrap();
+    let units = |hold: &[u8]| number(hold.split(|byte| *byte == b' ').next().unwrap());
+    let ended: u64 = fields.iter().filter(|(id, _)| over.contains(id)).map(|(_, hold)| units(hold)).sum();
+    fields.retain(|(id, _)| !over.contains(id));
+    for (_, used) in fields.iter_mut().filter(|(field, _)| field == b"used") {
+        *used = number(used).saturating_sub(ended).to_string().into_bytes();
+    }
 }
 
 pub fn word(reply: &Reply) -> &str {

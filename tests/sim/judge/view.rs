@@ -153,10 +153,12 @@ pub fn locks(dump: &Dump) -> BTreeSet<String> {
 }
 
 pub fn view(dump: &Dump, lock: &str) -> View {
-    let stored = fields(dump, lock).get("limit").map(|stored| stored.parse().unwrap());
+    let in_full = in_full(dump, lock);
+    let permits = in_full.as_ref().unwrap_or(dump);
+    let stored = fields(permits, lock).get("limit").map(|stored| stored.parse().unwrap());
     let mut queue = queue(dump, lock).unwrap_or_default();
     let holds = if limit(lock) > 1 {
-        permits_held(dump, lock)
+        permits_held(permits, lock)
     } else {
         // The ticket of a lock states the number of tokens to reserve.
         queue.iter_mut().for_each(|ticket| ticket.units = 1);
@@ -175,11 +177,25 @@ fn permits_held(dump: &Dump, lock: &str) -> Vec<Hold> {
     let held = fields(dump, lock).into_iter().filter_map(|(id, value)| {
         let (units, stored) = value.split_once(' ')?;
         let token = first(stored);
-        // A hold has ended when its time has come, even if it is still stored.
-        let ends = Duration::from_millis(*leases.get(&id)? as u64).saturating_sub(Duration::from_millis(1));
+        let ends = Duration::from_millis(*leases.get(&id)? as u64);
         Some(Hold { id, units: units.parse().unwrap(), token: token.parse().unwrap(), ends })
     });
     held.collect()
+}
+
+/// The keys of permits, if their sole hold is stored short: as the only field of a hash, whose life is its lease. They
+/// say the same in full.
+pub fn in_full(dump: &Dump, lock: &str) -> Option<Dump> {
+    let leases = format!("{lock}:leases");
+    let hash = dump.get(lock).filter(|_| limit(lock) > 1 && !dump.contains_key(&leases))?;
+    let Content::Hash(fields) = &hash.content else { return None };
+    let [(id, hold)] = &fields[..] else { return None };
+    let ends = hash.expires.filter(|_| id.contains(&b':'))?.as_millis() as f64;
+    let used = (b"used".to_vec(), hold.split(|byte| *byte == b' ').next()?.to_vec());
+    let (mut full, mut set) = (hash.clone(), hash.clone());
+    full.content = Content::Hash(vec![(id.clone(), hold.clone()), used]);
+    set.content = Content::SortedSet(vec![(id.clone(), ends)]);
+    Some([(lock.to_owned(), full), (leases, set)].into())
 }
 
 fn fields(dump: &Dump, lock: &str) -> BTreeMap<String, String> {
@@ -198,6 +214,8 @@ fn leases(dump: &Dump, lock: &str) -> BTreeMap<String, f64> {
 
 /// I5: the units held are what is written down as used, and both keys know the same holds.
 pub fn conserved(dump: &Dump, lock: &str) -> Option<String> {
+    let in_full = in_full(dump, lock);
+    let dump = in_full.as_ref().unwrap_or(dump);
     let mut fields = fields(dump, lock);
     let used = fields.remove("used").unwrap_or_else(|| "0".to_owned());
     fields.remove("limit");

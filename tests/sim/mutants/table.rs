@@ -83,7 +83,7 @@ pub const MUTANTS: &[Row] = &[
         ("lease = shortens and longest or left end\n", "lease = left end\n"),
     ], scene("clock_set_back"), I3),
     lua("permit_renewal_keeps_what_the_clock_added", &[
-        ("    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= most then\n", "    elseif false then\n"),
+        ("    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= stored then\n", "    elseif false then\n"),
     ], scene("clock_set_back"), I3),
     lua("renewal_creates_a_key", &[(
         "  if type(held) == 'string' and lease ~= '0' then\n",
@@ -165,7 +165,7 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
-        ("left end\n    redis.call('PEXPIRE', lock", "left end\n    lease = redis.pcall('PEXPIRE', lock"),
+        ("left end\nredis.call('PEXPIRE', lock", "left end\nlease = redis.pcall('PEXPIRE', lock"),
         ("  if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
         (
@@ -324,14 +324,19 @@ pub const MUTANTS: &[Row] = &[
     rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         (
-            "  if held then remove_hold(id, held) else takes_writes(permits) end\n  return {held and",
+            "  if held then remove_hold(id, held) end\n  return {held and",
             "  remove_hold(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  drop_ended()\n  return {'NOT_HELD', more, now}\nend\nend_hold(id, held)",
+            "if not held then\n  local more = promote({})\n  drop_ended()\n  return {'NOT_HELD', more, now}\nend\nend_hold(id, held)",
             "end_hold(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
+    lua("sole_hold_not_counted", &[(
+        "\nif redis.call('EXISTS', leases) == 0 then\n",
+        "\nif false then\n",
+    )], PERMITS_FAULT_FREE, &["I5", "I7"]),
+    lua("sole_lease_cut_short", &[(" + left, hold[1])", ", hold[1])")], PERMITS_FAULT_FREE, &["I1", "I5"]),
     lua("used_outlives_its_leases", &[(
         "      used = used - units\n",
         "",

@@ -1,0 +1,11 @@
+-- Steps: renew a hold whose lease is the life of its key.
+-- Expects the locals: lock, id, lease, longest, extended; held, what is stored without the longest lease that was asked
+-- for; stored, that lease, 0 if there is none.
+
+-- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits for
+-- replicas waits for this.
+local left = redis.call('PTTL', lock)
+local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
+if left > lease + 0 then lease = shortens and longest or left end
+redis.call('PEXPIRE', lock, lease)
+if extended == '1' and longest + 0 > stored then redis.call('HSET', lock, id, held .. ' ' .. longest) end
