@@ -32,4 +32,5 @@ pub(crate) mod vote;
 pub mod wire;
 mod wrong_type;
 
+pub(crate) use script::CALLS;
 pub use script::Script;

@@ -1,7 +1,7 @@
 //! Explains refusals of a server to the people who set it up.
 
 use super::error::ConnectionError;
-use crate::protocol::Script;
+use crate::protocol::{CALLS, Script};
 
 /// What to change so that a client can connect. `prefix` is that of its keys. `None` if the server's message is clear
 /// enough.
@@ -57,8 +57,9 @@ fn denied_at(message: &str) -> Option<(&'static str, &'static str)> {
 
 /// The commands in a line of Lua. Any of them may be the refused one.
 fn called(line: &str) -> String {
-    let commands = line.split("call('").skip(1).filter_map(|call| call.split('\'').next());
-    commands.collect::<Vec<_>>().join(" or ")
+    let parts: Vec<&str> = line.split("('").collect();
+    let calls = parts.windows(2).filter(|pair| CALLS.iter().any(|call| pair[0].ends_with(call)));
+    calls.filter_map(|pair| pair[1].split('\'').next()).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]
@@ -96,7 +97,7 @@ mod tests {
     /// The server names the line but not the command.
     #[test]
     fn a_command_missing_in_a_script_is_read_from_its_line() {
-        let calls = |line: &&str| line.contains("redis.call('");
+        let calls = |line: &&str| line.contains("C('");
         let script = Script::all().next().unwrap();
         let (number, line) = script.source().lines().enumerate().find(|(_, line)| calls(line)).unwrap();
         let (sha, number) = (script.sha1(), number + 1);

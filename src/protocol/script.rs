@@ -37,6 +37,22 @@ impl Script {
         &self.text
     }
 
+    /// The commands that the script calls.
+    ///
+    /// # Panics
+    /// If a call does not spell its command out.
+    #[cfg(any(test, feature = "_mutants"))]
+    #[doc(hidden)]
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        let code = self.text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        code.flat_map(|line| ["redis.call(", "redis.pcall("].into_iter().flat_map(|call| line.split(call).skip(1))).map(
+            |rest| {
+                let command = rest.strip_prefix('\'').and_then(|rest| rest.split('\'').next());
+                command.unwrap_or_else(|| panic!("a command is not spelled out: {rest}"))
+            },
+        )
+    }
+
     /// The parts that a script may have more than once.
     #[cfg(feature = "_mutants")]
     #[doc(hidden)]
@@ -132,12 +148,16 @@ fn compose(text: &str) -> String {
     source
 }
 
+/// What `redis.call` and `redis.pcall` are called in the source that is sent.
+pub(crate) const CALLS: [&str; 2] = ["C", "P"];
+
 /// Removes comments and indentation, and calls the server's functions by short names. After a server has lost its
 /// script cache, all clients send it each script in full at the same time, so scripts are short. A local name is also
 /// found faster. No script has a string or a comment of more than one line, or uses one of the short names.
 fn stripped(text: &str) -> String {
     let mut source = String::with_capacity(text.len());
-    source.push_str("local C,P=redis.call,redis.pcall\n");
+    let [call, pcall] = CALLS;
+    source.push_str(&format!("local {call},{pcall}=redis.call,redis.pcall\n"));
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
         for (n, part) in line.split('\'').enumerate() {
             if n > 0 {
@@ -147,7 +167,7 @@ fn stripped(text: &str) -> String {
             if n % 2 == 1 {
                 source.push_str(part);
             } else {
-                push_tight(&mut source, &part.replace("redis.call", "C").replace("redis.pcall", "P"));
+                push_tight(&mut source, &part.replace("redis.call", call).replace("redis.pcall", pcall));
             }
         }
         source.push('\n');

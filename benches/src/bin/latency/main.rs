@@ -11,6 +11,8 @@ use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
 
 mod acknowledged;
+mod blocking;
+mod connect;
 mod health;
 mod local;
 mod pairs;
@@ -58,6 +60,18 @@ fn main() -> Result<()> {
                 let url = server.url.clone();
                 add(&case, runtime.run(|executor| local::turns(runtime, executor, url, fair, pairs))?);
             }
+        }
+    }
+    for runtime in Runtime::ALL {
+        let case = format!("connect-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| connect::measure(runtime, executor, url, pairs))?);
+        }
+        let case = format!("blocking-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| blocking::measure(runtime, executor, url, pairs))?);
         }
     }
     for runtime in Runtime::ALL {

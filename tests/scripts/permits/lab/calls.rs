@@ -200,7 +200,7 @@ impl Permits {
         args
     }
 
-    fn site(&self) -> wire::Resource {
+    pub fn site(&self) -> wire::Resource {
         self.site_with(self.limit)
     }
 
