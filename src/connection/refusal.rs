@@ -97,7 +97,7 @@ mod tests {
     /// The server names the line but not the command.
     #[test]
     fn a_command_missing_in_a_script_is_read_from_its_line() {
-        let calls = |line: &&str| line.contains("C('");
+        let calls = |line: &&str| line.contains(&format!("{}('", CALLS[0]));
         let script = Script::all().next().unwrap();
         let (number, line) = script.source().lines().enumerate().find(|(_, line)| calls(line)).unwrap();
         let (sha, number) = (script.sha1(), number + 1);

@@ -1,7 +1,9 @@
 -- Steps: load the permits, see the fragment permits. A sole hold is stored in full first.
 -- Expects the fragment permits.
 
-if redis.call('EXISTS', leases) == 0 then
+local first = first_of_leases()
+if not first then
 --@include sole
+  if sole then first = first_of_leases() end
 end
-load_permits()
+load_permits(first)

@@ -6,7 +6,7 @@
 -- A hold counts until its lease is over, by the sorted set leases; a call after that reaps it. The last millisecond
 -- belongs to the lease, as with keys: the server counts whole ones, and its first may have been almost over.
 -- A hold that began while nothing else was stored is stored short, see the fragment sole, until a call needs the rest.
--- A script calls load_permits() before the other functions, and stores a sole hold in full before that.
+-- A script stores a sole hold in full, and calls load_permits(), before the other functions: see the fragment load.
 
 -- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different
 -- limits, as in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
@@ -35,12 +35,13 @@ local function first_of_leases()
   return tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
 end
 
-local function load_permits()
+-- `first` is when the first lease ends, nil if there is none.
+local function load_permits(first)
   local fields = redis.call('HMGET', permits, 'used', 'limit')
   used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
   extra_fields = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
   limit = stored or limit
-  first_end = first_of_leases()
+  first_end = first
   sound = (used > 0) == (first_end ~= nil)
 end
 

@@ -30,7 +30,8 @@ if keys == 2 and not late then
   local fields = redis.call('HMGET', permits, 'used', 'limit', id)
   left = redis.call('PTTL', leases)
   used = left >= 0 and string.find(fields[1] or '', '^[1-9]%d*$') and not fields[2] and not fields[3] and fields[1]
-  -- Leases that are over are in nobody's way here. They may be as many as one call ends.
+  -- Expired holds are counted as held, and stay. The slow path removes them, before they are more than one call may
+  -- remove.
   if used and used - MAX_EXPIRED >= 0 then
     used = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2] - now >= 0 and used
   end
@@ -78,7 +79,7 @@ units, limit = units + 0, limit + 0
 --@include permit_token
 --@include absent
 --@include permits
-load_permits()
+load_permits(first_of_leases())
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'
 --@include queue

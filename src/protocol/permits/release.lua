@@ -2,27 +2,28 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: 1 | RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- 1, a number and no list: released; no one waits. ticket may be empty. GRANTED: released, and the ticket
--- was next. A caller that holds nothing gives nothing back and queues nothing. more = 1: call again (heartbeat).
+-- 1, a number and no list: released; no one waits. ticket may be empty. GRANTED: released, and the ticket was next. A
+-- caller that holds nothing gives nothing back and queues nothing. more = 1: call again (heartbeat).
 -- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ticket = ARGV[1], ARGV[5]
 
+local length = ticket == '' and redis.call('LLEN', queue)
+
 -- The fast paths, before any function is made: there is no queue, and no limit is stored.
-local fields = redis.call('HMGET', permits, id, 'limit', 'used')
-local units, used = string.match(fields[1] or '', '^(%d+) %d+ ?%d*$'), fields[3]
-if units and not fields[2] and ticket == '' then
-  local keys = redis.call('EXISTS', leases, queue, tickets)
-  if keys == 0 and not used then
-    -- A sole hold that is stored short.
+if length == 0 then
+  local fields = redis.call('HMGET', permits, id, 'limit', 'used')
+  local units, used = string.match(fields[1] or '', '^(%d+) %d+ ?%d*$'), fields[3]
+  if units and not fields[2] and not used then
+    -- A sole hold, see the fragment sole.
     redis.call('HDEL', permits, id)
     return 1
   end
-  local rest = keys == 1 and string.find(used or '', '^%d+$') and used - units
-  -- Its lease may be over. But nobody was granted what it holds, or it would not be stored any more. If the sorted set
-  -- has it, that is the one of the three keys.
+  local rest = units and not fields[2] and string.find(used, '^%d+$') and used - units
+  -- The release also succeeds if the lease is over but the hold is still stored: a script removes expired holds before
+  -- it grants their units to somebody else.
   if rest and (rest > 0 or rest == 0 and redis.call('ZCARD', leases) == 1) and redis.call('ZREM', leases, id) == 1 then
     if rest > 0 then
       redis.call('HDEL', permits, id)
@@ -35,7 +36,6 @@ if units and not fields[2] and ticket == '' then
 end
 
 --@include clock
-local length = ticket == '' and redis.call('LLEN', queue)
 local fence, limit = KEYS[5], tonumber(ARGV[2])
 local fences = limit == ALL_UNITS
 --@include counter
