@@ -333,7 +333,7 @@ pub const MUTANTS: &[Row] = &[
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("sole_hold_not_counted", &[(
-        "\nif redis.call('EXISTS', leases) == 0 then\n",
+        "\nif not first then\n",
         "\nif false then\n",
     )], PERMITS_FAULT_FREE, &["I5", "I7"]),
     lua("sole_lease_cut_short", &[(" + left, hold[1])", ", hold[1])")], PERMITS_FAULT_FREE, &["I1", "I5"]),
