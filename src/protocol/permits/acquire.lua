@@ -20,10 +20,10 @@ local fences = limit == 'ALL_UNITS'
 local unused = keys == 0
 local used = unused and 0
 local left
-if keys == 1 or keys == 3 then
-  -- Most likely a sole hold, by itself or with a queue.
+if keys == 1 then
+  -- Most likely a sole hold. There is none beside a queue, because whoever queues up stores it in full before.
 --@include sole
-  if sole then keys = keys + 1 end
+  if sole then keys = 2 end
 end
 if keys == 2 and not late then
   -- Two of the four keys exist. If they are those of the permits, there is no queue.
