@@ -52,11 +52,10 @@ pub struct Client {
 impl Client {
     /// Connects a client over any executor and connection.
     ///
-    /// Runs the scripts of every kind of primitive on scratch keys, `<prefix>:<kind>:{bowline-check}:<client id>`, so
-    /// that a missing right or an unsuitable server is an error at once. A semaphore shares the scripts of a read-write
-    /// lock. Then subscribes the client's inbox. With
-    /// [`connect_in_background`](crate::ConfigBuilder::connect_in_background), a task does that, and this function
-    /// returns at once and without an error.
+    /// Subscribes the client's inbox. Issues every command that the scripts issue, on keys of its own,
+    /// `<prefix>:<kind>:{bowline-check}:<client id>`, so that a missing right or an unsuitable server is an error at
+    /// once. With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), a task does that, and this
+    /// function returns at once and without an error.
     ///
     /// # Errors
     /// No request is retried.
@@ -73,8 +72,7 @@ impl Client {
     /// only the subscribers of one node. A reconnect does not check the identity again.
     ///
     /// # Cancel safety
-    /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
-    /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 65 min in any case.
+    /// Dropping the future leaves nothing in Redis.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         meter::began(Loss::OF_A_CLIENT.map(Loss::word));
         let client = config.client_id.unwrap_or_else(draw);
@@ -82,8 +80,7 @@ impl Client {
         let context = if opening.config.is_in_background {
             Context::start_in_background(opening)
         } else {
-            opening.check().await?;
-            let context = Context::start(opening.clone()).await?;
+            let context = Context::start(opening.clone(), opening.check()).await?;
             opening.warn();
             context
         };

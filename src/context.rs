@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::ready;
+use futures::future::{ready, try_join};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -40,9 +40,9 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Subscribes the inbox and starts the tasks.
-    pub(crate) async fn start(opening: Opening) -> Result<Arc<Self>> {
-        let notices = opening.subscribe().await?;
+    /// Subscribes the inbox while the server is `checked`, and starts the tasks.
+    pub(crate) async fn start(opening: Opening, checked: impl Future<Output = Result<()>>) -> Result<Arc<Self>> {
+        let ((), notices) = try_join(checked, opening.subscribe()).await?;
         opening.check_alone().await?;
         let engine = Arc::new(Engine::new(opening.client, opening.connection.topology().sharded_messages));
         Ok(Self::start_tasks(opening, None, engine, ready(Some(notices))))

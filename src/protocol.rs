@@ -20,7 +20,6 @@ pub(crate) mod message;
 pub(crate) mod mutex;
 pub(crate) mod permits;
 mod registry;
-pub(crate) mod rehearsal;
 pub(crate) mod reply;
 pub(crate) mod resource;
 pub(crate) mod script;

@@ -142,7 +142,7 @@ pub(crate) fn setup() -> Setup {
     let (answers, calls, keys, is_closed) = Default::default();
     let connection = Arc::new(Played { executor: executor.clone(), answers, calls, keys, is_closed });
     let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
-    let context = finish(Context::start(opening)).unwrap();
+    let context = finish(Context::start(opening, ready(Ok(())))).unwrap();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     Setup { context, executor, connection, keys }
 }
@@ -228,7 +228,8 @@ fn a_client_id_is_used_by_one_client_at_a_time() {
         lock(&connection.answers).push_back(Answer::Listeners(listeners));
         let client = Uuid::from_u128(1);
         let config = Config { client_id: Some(client), ..Config::default() };
-        let started = finish(Context::start(Opening::new(executor, connection, config, client)));
+        let opening = Opening::new(executor, connection, config, client);
+        let started = finish(Context::start(opening, ready(Ok(()))));
         assert_eq!(started.err().map(|error| error.kind()), expected);
     }
 }

@@ -28,8 +28,6 @@ pub(crate) struct Keys {
     /// may wait for very many names.
     spelled: Box<str>,
     main: usize,
-    /// The length of the prefix of the token counter's key. All scratch keys share that counter.
-    shared: usize,
     /// The hash of the main key, computed once. It is keyed at random, because names come from users.
     hash: u64,
 }
@@ -40,24 +38,23 @@ impl Keys {
             check_limit(limit)?;
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
-        Ok(Self::below(kind, name, &main, &main))
+        Ok(Self::below(kind, name, &main))
     }
 
-    fn below(kind: Kind, name: &str, shared: &str, main: &str) -> Self {
+    fn below(kind: Kind, name: &str, main: &str) -> Self {
         let mut spelled = String::new();
         for suffix in kind.facts().suffixes {
-            spelled.push_str(if is_shared(suffix) { shared } else { main });
+            spelled.push_str(main);
             spelled.push_str(suffix);
         }
         let hash = HASHER.hash_one(main);
-        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), shared: shared.len(), hash }
+        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), hash }
     }
 
-    /// The keys that this client may write for its check at connect, in one slot. No name has these keys. All clients
-    /// share the counter, which remains after the check.
+    /// The keys on which this client tries its rights, in one slot. No name has these keys.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
-        let shared = format!("{prefix}:{}:{{bowline-check}}", kind.facts().word);
-        Self::below(kind, "bowline-check", &shared, &format!("{shared}:{client}"))
+        let name = "bowline-check";
+        Self::below(kind, name, &format!("{prefix}:{}:{{{name}}}:{client}", kind.facts().word))
     }
 
     /// The main key: it stores the holder, or the count of a latch.
@@ -68,6 +65,11 @@ impl Keys {
     /// The slot of the keys in a cluster.
     pub(crate) fn slot(&self) -> u16 {
         slot::of(self.main())
+    }
+
+    /// The key with this suffix.
+    pub(super) fn ending(&self, suffix: &str) -> &str {
+        self.all().find(|key| key.ends_with(suffix)).unwrap_or_default()
     }
 
     /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It
@@ -82,8 +84,7 @@ impl Keys {
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
         let mut rest = &*self.spelled;
         self.kind.facts().suffixes.iter().map(move |suffix| {
-            let length = if is_shared(suffix) { self.shared } else { self.main } + suffix.len();
-            let (key, behind) = rest.split_at_checked(length).unwrap_or_default();
+            let (key, behind) = rest.split_at_checked(self.main + suffix.len()).unwrap_or_default();
             rest = behind;
             key
         })
@@ -93,16 +94,6 @@ impl Keys {
     pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
         self.all().take(self.kind.facts().renewed)
     }
-
-    /// The key with this suffix.
-    pub(super) fn ending(&self, suffix: &str) -> &str {
-        self.all().find(|key| key.ends_with(suffix)).unwrap_or_default()
-    }
-}
-
-/// Whether the key with this suffix is shared by the checks of all clients.
-fn is_shared(suffix: &str) -> bool {
-    suffix == ":fence"
 }
 
 /// The main key contains prefix, kind and name. The same name with another limit counts as different.
@@ -117,6 +108,16 @@ impl Eq for Keys {}
 impl Hash for Keys {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
+    }
+}
+
+/// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
+pub(super) fn type_of(key: &str) -> &'static str {
+    match key.rsplit(':').next() {
+        Some("queue") => "list",
+        Some("tickets" | "leases" | "calls") => "zset",
+        Some("fence") => "string",
+        _ => "hash",
     }
 }
 
@@ -235,13 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn scratch_keys_are_of_one_client_but_for_the_counter() {
+    fn scratch_keys_are_of_one_client() {
         let [one, other] = [1, 2].map(|n| Keys::scratch("bowline", Kind::Lock, Uuid::from_u128(n)));
         let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
         assert_eq!(one.main(), "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
         for keys in [&other, &named] {
-            assert!(listed(&one)[..3].iter().all(|key| !listed(keys).contains(key)));
-            assert_eq!(listed(&one)[3], listed(keys)[3]);
+            assert!(listed(&one).iter().all(|key| !listed(keys).contains(key)));
         }
     }
 

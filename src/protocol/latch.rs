@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-
-use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
-use super::reply::{Acquired, Cancelled, HeartbeatReply, ServerMillis};
-use super::resource::{AcquireArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::reply::{Acquired, Cancelled, HeartbeatReply};
+use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
 use super::script::scripts;
 use super::ticket::Ticket;
 use reply::{
@@ -19,7 +15,6 @@ use reply::{
 };
 
 mod copy;
-mod rehearsal;
 pub(crate) mod reply;
 
 pub(crate) use copy::LatchCall;
@@ -55,14 +50,6 @@ impl Resource for Latch {
 
     fn held(&self) -> Option<&dyn Held> {
         None
-    }
-
-    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>> {
-        rehearsal::rehearse(rehearsal).boxed()
-    }
-
-    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()> {
-        rehearsal::tidy(rehearsal).boxed()
     }
 }
 
@@ -112,12 +99,5 @@ impl Scripts<'_> {
 
     pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
         self.send(Latch.inspect(keys)).await
-    }
-
-    /// Removes a member from a sorted set, by the script that removes tickets of a latch.
-    pub(super) async fn take_member(self, keys: &Keys, set: &str, id: AttemptId) -> Result<Cancelled, Failure> {
-        let site = self.site(keys);
-        let keys = [keys.main(), set, set].into_iter();
-        self.send(ScriptCall::new(&CANCEL, keys, latch_cancelled).id(id).inbox(site)).await
     }
 }

@@ -3,17 +3,14 @@
 
 use std::sync::LazyLock;
 
-use futures::future::BoxFuture;
-
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
-use super::failure::Failure;
 use super::key::Keys;
 use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, asked_ahead,
-    cancelled, heartbeat_reply, released, requeued,
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, acquired, asked_ahead, cancelled,
+    heartbeat_reply, released, requeued,
 };
-use super::resource::{AcquireArgs, AheadArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
 use super::script::Script;
 use super::ticket::Ticket;
 
@@ -27,9 +24,6 @@ pub(super) struct LeaseScripts {
     pub(super) heartbeat: &'static LazyLock<Script>,
     pub(super) release: &'static LazyLock<Script>,
     pub(super) renew: &'static LazyLock<Script>,
-    pub(super) rehearse: for<'a> fn(Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>>,
-    /// The largest amount that the rehearsal asks for.
-    pub(super) rehearsed: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +59,6 @@ impl Resource for Leased {
 
     fn held(&self) -> Option<&dyn Held> {
         Some(self)
-    }
-
-    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>> {
-        (self.scripts.rehearse)(rehearsal)
-    }
-
-    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()> {
-        Box::pin(rehearsal.cancel_tickets(self.scripts.rehearsed))
     }
 }
 

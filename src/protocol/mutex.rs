@@ -1,7 +1,5 @@
 //! The lock: its scripts, and those that no other resource has as typed calls.
 
-use futures::FutureExt;
-
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
@@ -9,7 +7,6 @@ use super::leased::{LeaseScripts, Leased};
 use super::script::scripts;
 use reply::{ForceReleased, Inspected, force_released, inspected};
 
-mod rehearsal;
 pub(crate) mod reply;
 
 scripts! {
@@ -32,8 +29,6 @@ pub(super) const MUTEX: Leased = Leased {
         heartbeat: &HEARTBEAT,
         release: &RELEASE,
         renew: &RENEW,
-        rehearse: |rehearsal| rehearsal::rehearse(rehearsal).boxed(),
-        rehearsed: 1,
     },
     limit: None,
 };

@@ -1,7 +1,5 @@
 //! Semaphores and read-write locks: their scripts, and those that no lock has as typed calls.
 
-use futures::FutureExt;
-
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
@@ -12,7 +10,6 @@ use super::script::scripts;
 use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 
 mod change;
-mod rehearsal;
 pub(crate) mod reply;
 
 pub(crate) use change::ChangeArgs;
@@ -46,8 +43,6 @@ impl Permits {
             heartbeat: &HEARTBEAT,
             release: &RELEASE,
             renew: &RENEW,
-            rehearse: |rehearsal| rehearsal::rehearse(rehearsal).boxed(),
-            rehearsed: WRITE,
         };
         Leased { scripts: SCRIPTS, limit: Some(self.limit) }
     }

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use uuid::Uuid;
-
 use super::attempt_id::AttemptId;
-use super::call::{ScriptCall, Scripts, Site};
-use super::failure::Failure;
+use super::call::{ScriptCall, Site};
 use super::key::Keys;
 use super::reply::{self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
 use super::script::Script;
@@ -66,12 +62,6 @@ pub(crate) trait Resource {
 
     /// The calls about holds. `None` if the resource is never held.
     fn held(&self) -> Option<&dyn Held>;
-
-    /// Checks every right that a client needs, by running every branch of the scripts that issues a command of its own.
-    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>>;
-
-    /// Removes what an interrupted rehearsal has left, as far as the user's rights allow.
-    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()>;
 }
 
 /// A resource that can be held for a lease.
@@ -92,13 +82,4 @@ pub(crate) trait Held {
         ScriptCall::new(self.renewal(), keys, reply::renewed)
             .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
     }
-}
-
-/// The keys and ids with which a client checks its rights when it connects.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rehearsal<'a> {
-    pub(crate) scripts: Scripts<'a>,
-    pub(crate) keys: &'a Keys,
-    pub(crate) client: Uuid,
-    pub(crate) command_timeout: Duration,
 }

@@ -189,6 +189,11 @@ impl Resource {
         sent(client::listeners(self.keys.main(), inbox))
     }
 
+    /// Issues every command on the keys of the resource, which must not exist, and on the channel.
+    pub fn rights(&self, channel: &str) -> Request {
+        sent(client::rights(&self.keys, channel))
+    }
+
     fn permits(&self) -> Permits {
         if let Kind::Semaphore { limit } = self.keys.kind { Permits { limit } } else { Permits::READ_WRITE }
     }

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use super::call::Scripts;
 use super::client::types;
 use super::fields::decode;
+use super::key::type_of;
 use crate::connection::{Call, ConnectionError};
 
 /// The types of values, as the script `client_types` calls them, and in words.
@@ -49,16 +50,6 @@ fn told(key: &str, found: &str) -> Option<String> {
     let in_words =
         |word| TYPES.iter().find(|(name, _)| *name == word).map_or("a value of another type", |(_, words)| words);
     Some(format!("the key {key} holds {}, where bowline writes {}", in_words(found), in_words(expected)))
-}
-
-/// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
-fn type_of(key: &str) -> &'static str {
-    match key.rsplit(':').next() {
-        Some("queue") => "list",
-        Some("tickets" | "leases" | "calls") => "zset",
-        Some("fence") => "string",
-        _ => "hash",
-    }
 }
 
 #[cfg(test)]

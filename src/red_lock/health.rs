@@ -2,7 +2,7 @@
 //!
 //! | cause | the master is passed over |
 //! |---|---|
-//! | no answer within the node timeout, no connection, or a refusal such as `OOM` or `READONLY` | for all names, until it has answered a probe: a write that needs memory |
+//! | no answer within the node timeout, no connection, or a refusal such as `OOM` or `READONLY` | for all names, until it has answered a probe: a script that may need memory |
 //! | no answer within the shorter time that a short lease or a short retry timeout leaves | for that name, until it has answered a probe; for all, if it does not |
 //! | a denial, or an answer that makes no sense | for that name and for a second; for all, if a probe is denied too |
 
@@ -13,17 +13,12 @@ use futures::future::{Either, select};
 
 use crate::backoff::Backoff;
 use crate::error::ErrorKind;
-use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::red_lock::doubts::Why;
 use crate::red_lock::masters::Masters;
 use crate::runtime::timeout;
 use crate::tuning::{MASTER_CHECK, REQUEST};
-
-/// The lease of what a probe writes.
-const PROBED: Duration = Duration::from_millis(1);
 
 impl Masters {
     /// A master gave no usable answer to a request with these keys, which was sent at `sent` and could wait for
@@ -141,10 +136,7 @@ impl Masters {
         }
         let context = self.all[n].context();
         let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
-        // No attempt has this id.
-        let ticket = keys.kind.ticket(AttemptId { client: context.client, n: u64::MAX }, PROBED, 1);
-        let args = AcquireArgs { ticket, ticket_ttl: PROBED, wait: false, max_waiters: 0, not_after: 0 };
-        match timeout(self.executor(), within, context.scripts().acquire(&keys, args)).await {
+        match timeout(self.executor(), within, context.scripts().try_rights(&keys, context.client)).await {
             Some(Ok(_)) => {
                 self.all[n].set_heard(self.now());
                 Ok(())

@@ -29,7 +29,6 @@ impl Deref for TestClient {
 #[derive(Debug, Default)]
 pub struct Counts {
     runs: Mutex<BTreeMap<&'static str, u64>>,
-    checks: AtomicU64,
     batches: AtomicU64,
     acknowledged: AtomicU64,
     subscribes: AtomicU64,
@@ -52,11 +51,6 @@ impl Counts {
         lock(&self.runs).clone()
     }
 
-    /// Of all scripts, those on the keys of no name: checks at connect, and probes.
-    pub fn checks(&self) -> u64 {
-        self.checks.load(Ordering::SeqCst)
-    }
-
     pub fn batches(&self) -> u64 {
         self.batches.load(Ordering::SeqCst)
     }
@@ -73,7 +67,6 @@ impl Counts {
 
     pub fn reset(&self) {
         lock(&self.runs).clear();
-        self.checks.store(0, Ordering::SeqCst);
         self.batches.store(0, Ordering::SeqCst);
         self.acknowledged.store(0, Ordering::SeqCst);
     }
@@ -89,8 +82,6 @@ impl Watch for Counts {
             Sent::InBatch => drop(self.batches.fetch_add(1, Ordering::SeqCst)),
             Sent::Acknowledged => drop(self.acknowledged.fetch_add(1, Ordering::SeqCst)),
         }
-        let is_check = |call: &&Call<'_>| call.keys.first().is_some_and(|key| key.contains("{bowline-check}"));
-        self.checks.fetch_add(calls.iter().filter(is_check).count() as u64, Ordering::SeqCst);
         let mut runs = lock(&self.runs);
         calls.iter().for_each(|call| *runs.entry(call.script.name()).or_default() += 1);
     }

@@ -147,9 +147,7 @@ async fn an_acquisition_dropped_while_the_client_connects_leaves_nothing(env: En
         let is_held = guard.is_some();
         drop((guard, client));
         env.eventually("nothing runs", async || env.live() == (0, 0)).await;
-        // The check at connect documents that a dropped one may leave its scratch keys for an hour.
-        let left: Vec<_> = env.keys().into_iter().filter(|key| !key.contains("{bowline-check}")).collect();
-        assert!(left.is_empty(), "{polls}: {left:?}");
+        assert!(env.keys().is_empty(), "{polls}: {:?}", env.keys());
         if is_held {
             break;
         }

@@ -1,6 +1,8 @@
-//! `client_listeners` and `client_types`.
+//! `client_listeners`, `client_rights` and `client_types`.
 
 use bowline::Script;
+
+use bowline::wire::{PREFIX, Resource};
 
 use crate::lab::{Lab, channel, lock};
 
@@ -21,6 +23,47 @@ fn the_listeners_of_an_inbox_are_counted_and_nothing_is_changed() {
     let _all = lab.listen_by_pattern(2);
     assert_eq!((count(&mut lab, 1), count(&mut lab, 2)), (2, 0));
     lab.assert_free();
+}
+
+fn try_rights(lab: &mut Lab, resource: &Resource) -> Result<(), String> {
+    let request = resource.rights("channel");
+    let keys: Vec<String> = request.keys().into_iter().map(str::to_owned).collect();
+    lab.run(request.script.name(), &keys, &request.words(), false, |_| ())
+}
+
+#[test]
+fn rights_are_tried_and_nothing_is_left() {
+    let mut lab = Lab::new();
+    // The lab asks as the user whose rights are taken away.
+    lab.checked = false;
+    let resources = [
+        lock("check"),
+        Resource::semaphore(PREFIX, "check", 3).unwrap(),
+        Resource::read_write(PREFIX, "check").unwrap(),
+        Resource::latch(PREFIX, "check").unwrap(),
+    ];
+    for resource in &resources {
+        try_rights(&mut lab, resource).unwrap();
+        assert_eq!(lab.server.keys(), [""; 0]);
+        // Whichever command is refused: what others have written is gone.
+        let script = resource.rights("channel").script;
+        for command in script.commands() {
+            lab.raw(&["ACL", "SETUSER", "default", &format!("-{command}")]);
+            let tried = try_rights(&mut lab, resource);
+            lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+            let is_used = tried.is_err();
+            assert!(
+                is_used || ["LREM", "LINDEX", "LLEN", "RPUSH", "GET", "STRLEN", "SET"].contains(&command),
+                "{command}"
+            );
+            assert!(is_used || resource.keys().len() == 3, "only a latch has no queue and no counter: {command}");
+            assert_eq!(lab.server.keys(), [""; 0], "{command}");
+        }
+        lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+        assert_eq!(try_rights(&mut lab, resource).unwrap_err(), "OOM");
+        lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert_eq!(lab.server.keys(), [""; 0]);
+    }
 }
 
 /// A set needs a right that no script needs, so it is not told from a stream.

@@ -120,6 +120,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         let keys = [vec![KEYS[4].to_owned()], keys_from(a, 3)].concat();
         ("lock_vote_leave", keys, vec![vote, turn])
     });
+    let rights = ["hash", "list", "zset", "string"].map(|word| mostly(&[word], &["hash", "zset", ""])).to_vec();
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
@@ -135,10 +136,26 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),
+        1 => rights.prop_map(move |types| {
+            ("client_rights", keys_from(a, 4), [vec![format!("{INBOX}c1:check")], types].concat())
+        }),
         1 => select(vec!["c1", "c2", "c4"])
             .prop_map(move |client| ("client_listeners", keys_from(a, 1), vec![format!("{INBOX}{client}")])),
     ];
     cut(calls)
+}
+
+/// A ticket that is cancelled: chance alone seldom queues one up and cancels the same one.
+pub(super) fn cancelled() -> impl Strategy<Value = Vec<Step>> {
+    select(vec!["1", "-1"]).prop_map(|from| {
+        let call = |name, args: &[&str]| Step::Script {
+            name,
+            keys: keys_from(LOCKS[1], 4),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        };
+        let acquire = |id| call("lock_acquire", &[id, "wait", "30000", "1", "20000", "0", "0", INBOX, "1"]);
+        vec![acquire("c1:1"), acquire("c2:1"), call("lock_cancel", &["c2:1/30000/1", from, INBOX, "1"])]
+    })
 }
 
 /// Now and then keys or arguments are missing.

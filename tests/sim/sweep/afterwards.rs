@@ -6,7 +6,7 @@ use bowline::ErrorKind;
 use bowline::wire::{self, PREFIX, Resource};
 
 use super::NAME;
-use super::operation::{Before, Operation, Subject};
+use super::operation::{Operation, Subject};
 use super::polled::Ended;
 use super::rivals::Rivals;
 use super::scene::{Fault, LEASE, LONGEST, OUTAGE, Scene};
@@ -49,12 +49,11 @@ impl Scene {
 
     pub fn nothing_is_left(&self, operation: &Operation, fault: Fault, subject: &Subject, idle: (usize, usize)) {
         let (tasks, timers) = idle;
-        let scratch = operation.before == Before::Nothing;
         // After a cut, the request may arrive late. Its ticket expires, but stays stored until the next request.
         let late = fault == Fault::Cut;
-        let clean = || (late || self.keys(operation, scratch).is_empty()) && subject.tracking.live().0 <= tasks;
+        let clean = || (late || self.keys(operation).is_empty()) && subject.tracking.live().0 <= tasks;
         let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
-        let (live, keys) = (subject.tracking.live(), self.keys(operation, scratch));
+        let (live, keys) = (subject.tracking.live(), self.keys(operation));
         self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
         // The watchdog may sleep until the next renewal of an ended hold, and a clean-up until its next attempt.
         self.must(
@@ -62,11 +61,11 @@ impl Scene {
             &format!("{live:?} tasks and timers are left, {idle:?} when idle"),
         );
         // Nothing reappears, and the timer ends.
-        self.pass(if scratch { Duration::from_secs(3601) } else { LEASE + bound(fault, LEASE) });
+        self.pass(LEASE + bound(fault, LEASE));
         if late {
             self.another_client_acquires(operation, 4 * LONGEST);
         }
-        let (live, keys) = (subject.tracking.live(), self.keys(operation, false));
+        let (live, keys) = (subject.tracking.live(), self.keys(operation));
         self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
         self.must(self.server.judge.violation().is_none(), &format!("{:?}", self.server.judge.violation()));
     }
@@ -89,15 +88,15 @@ impl Scene {
         self.within(2 * LATE, "the link's tasks end", || self.machine.live().0 <= tasks_before);
     }
 
-    /// Keys but the counters, what the operation is to leave, and the scratch keys if they are left out.
-    fn keys(&self, operation: &Operation, without_scratch: bool) -> Vec<String> {
+    /// Keys but the counters and what the operation is to leave.
+    fn keys(&self, operation: &Operation) -> Vec<String> {
         let mut keys = self.server.keys();
         // A hold would have a second key with its lease.
         keys.retain(|key| !(operation.limits && *key == operation.on.key(NAME)));
         // A latch remembers calls for as long as copies of them may arrive.
         let [.., calls] = &Resource::latch(PREFIX, NAME).unwrap().keys()[..] else { panic!("a latch has calls") };
         keys.retain(|key| key != calls);
-        keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
+        keys.retain(|key| !key.ends_with(":fence"));
         keys
     }
 }
