@@ -335,7 +335,7 @@ pub const MUTANTS: &[Row] = &[
     lua("sole_hold_not_counted", &[(
         "\nif not first then\n",
         "\nif false then\n",
-    )], PERMITS_FAULT_FREE, &["I5", "I7"]),
+    )], PERMITS_FAULT_FREE, &["I1", "I5", "I7"]),
     lua("sole_lease_cut_short", &[(" + left, hold[1])", ", hold[1])")], PERMITS_FAULT_FREE, &["I1", "I5"]),
     lua("used_outlives_its_leases", &[(
         "      used = used - units\n",
