@@ -106,6 +106,15 @@ impl<G: Held, T> Guard<G, T> {
         block(&self.on_drop.executor, "extend", Box::pin(self.guard.extend(lease)))
     }
 
+    /// Leaves the hold in Redis until its lease ends, and does not block: see
+    /// [`bowline::LockGuard::keep`](crate::LockGuard::keep).
+    ///
+    /// # Errors
+    /// Those of the async method.
+    pub fn keep(self) -> Result<()> {
+        self.into_async().0.keep()
+    }
+
     /// Releases, and blocks until the server has confirmed it: see
     /// [`bowline::LockGuard::release`](crate::LockGuard::release). If several guards of one holder share the hold, only
     /// the last one releases it.

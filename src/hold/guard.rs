@@ -189,6 +189,23 @@ macro_rules! guards {
                 protect("protect", || loss(&self.owned), lost(&self.owned), work).await
             }
 
+            /// Leaves the hold in Redis, where it stays until its lease ends: for [`remaining`](Self::remaining) at
+            /// least. Nobody releases it, not even [`Client::close`](crate::Client::close). Sends no command.
+            ///
+            /// The hold is not renewed any more. Choose its time with
+            /// [`expires_after`](crate::Acquire::expires_after) and [`extend`](Self::extend): a hold that the watchdog
+            /// renewed lasts for two thirds to the whole of its lease. If several guards of one
+            /// [`Holder`](crate::Holder) share the hold, it is renewed until the last of them is gone, and left then.
+            ///
+            /// # Errors
+            /// The guard is gone in any case, and a hold that is not left is released.
+            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the hold is that of a
+            ///   [`RedLock`](crate::RedLock).
+            pub fn keep(self) -> Result<()> {
+                self.owned.keep()
+            }
+
             /// Releases the hold and waits until the server has confirmed it.
             ///
             /// If several guards of one [`Holder`](crate::Holder) share the hold, only the last one releases it. The

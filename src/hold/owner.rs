@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::acquire::confirm::confirm;
@@ -39,6 +40,8 @@ pub(crate) struct HoldOwner {
     metered: Option<Metered>,
     /// Ends the hold on all servers, if several have granted it.
     quorum: Option<Arc<dyn Ends>>,
+    /// Whether the hold stays in Redis when its last guard is gone.
+    kept: AtomicBool,
     /// Whether a release was sent whose answer is not known.
     asked: bool,
     /// Whether nothing is left to end, because the server has said so or the hold was handed off.
@@ -47,7 +50,8 @@ pub(crate) struct HoldOwner {
 
 impl HoldOwner {
     pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
-        Self { source, hold, holder, in_cohort: None, metered: None, quorum: None, asked: false, ended: false }
+        let kept = AtomicBool::new(false);
+        Self { source, hold, holder, in_cohort: None, metered: None, quorum: None, kept, asked: false, ended: false }
     }
 
     pub(crate) fn metered(mut self, metered: Metered) -> Self {
@@ -171,10 +175,39 @@ impl HoldOwner {
         }
     }
 
-    /// Hands the hold off to the next member of its cohort, if there is one.
-    fn hand_off(&mut self) -> bool {
-        let Self { source, hold, in_cohort, .. } = self;
-        self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(&source.context, hold));
+    /// Whether the hold can outlive its guards.
+    pub(crate) fn can_be_kept(&self) -> Result<()> {
+        if self.quorum.is_some() {
+            let reason = "the hold of a RedLock cannot outlive its guard";
+            return Err(Error::because(ErrorKind::InvalidInput, "keep", reason).with_name(&self.hold.keys.name));
+        }
+        self.hold.loss(self.context().now()).map_or(Ok(()), |loss| Err(lost_error(&self.hold, "keep", loss)))
+    }
+
+    /// Leaves the hold in Redis. If it has other guards, the last of them does.
+    pub(crate) fn keep(self: Arc<Self>) -> Result<()> {
+        self.can_be_kept()?;
+        self.kept.store(true, Ordering::Release);
+        let Some(mut last) = Arc::into_inner(self) else { return Ok(()) };
+        if last.leave() {
+            return Ok(());
+        }
+        // The client was closed meanwhile, or the lease has ended.
+        let loss = last.hold.loss(last.context().now()).unwrap_or(Loss::Expired);
+        Err(lost_error(&last.hold, "keep", loss))
+    }
+
+    /// Ends what the client does for the hold, if it is kept or goes to the next member of its cohort.
+    fn leave(&mut self) -> bool {
+        let Self { source, hold, in_cohort, kept, .. } = self;
+        if !self.ended && *kept.get_mut() {
+            let now = source.context.now();
+            // Members of its cohort ask the server from now on, as everybody else.
+            source.context.engine.release(hold, now);
+            self.ended = hold.release(now).is_ok();
+        } else {
+            self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(&source.context, hold));
+        }
         self.ended
     }
 
@@ -208,7 +241,7 @@ impl Drop for HoldOwner {
         if let Some(holder) = self.holder {
             self.source.reentry.leave(holder, &self.hold.keys);
         }
-        if self.ended || self.hand_off() {
+        if self.ended || self.leave() {
             return;
         }
         let now = self.context().now();

@@ -125,6 +125,16 @@ impl MultiGuard {
         protect("protect", || self.loss(), self.lost(), work).await
     }
 
+    /// Leaves all holds in Redis, where each stays until its lease ends, as [`LockGuard::keep`](crate::LockGuard::keep)
+    /// says. Sends no command.
+    ///
+    /// # Errors
+    /// Those of [`LockGuard::keep`](crate::LockGuard::keep), with the name that failed. All holds are released then. If
+    /// one is lost at this moment, the others are left nevertheless.
+    pub fn keep(self) -> Result<()> {
+        self.holds.keep()
+    }
+
     /// Releases all holds at the same time, the last acquired first, and waits until the server has confirmed all of
     /// them. Holds that are shared with other guards of one [`Holder`](crate::Holder) stay.
     ///

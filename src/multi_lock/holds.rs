@@ -21,6 +21,12 @@ impl Holds {
         self.0.push(owned);
     }
 
+    /// Leaves all of them in Redis. None, if that is impossible for one of them by now.
+    pub(super) fn keep(mut self) -> Result<()> {
+        self.0.iter().try_for_each(|owned| owned.can_be_kept())?;
+        std::mem::take(&mut self.0).into_iter().map(HoldOwner::keep).fold(Ok(()), Result::and)
+    }
+
     /// Releases all of them at the same time and waits for the answers. An error that says that a hold did not last
     /// until its release is returned before any other.
     pub(super) async fn release(mut self) -> Result<()> {

@@ -8,6 +8,7 @@ mod exclusion;
 mod extend;
 mod holder;
 mod input;
+mod keep;
 mod lease;
 mod operator;
 mod queue;

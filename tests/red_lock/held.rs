@@ -26,6 +26,7 @@ on_masters! {
     a_lease_is_counted_from_before_the_votes_were_asked_for,
     it_is_acquired_together_with_others,
     closing_a_client_ends_the_hold,
+    a_hold_cannot_be_kept_alone_or_with_others,
 }
 
 async fn a_majority_names_the_token_and_a_release_leaves_nothing(env: Env) {
@@ -271,5 +272,18 @@ async fn the_turn_lasts_as_long_as_a_fixed_lease_that_is_prolonged(env: Env) {
     }
     assert!(program.locks.inspect("a").await.unwrap().masters[0].turn.is_some());
     guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_hold_cannot_be_kept_alone_or_with_others(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let error = program.locks.lock("a").await.unwrap().keep().unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")));
+    let several = || MultiLock::new().lock(&program.clients[0].lock("b")).red_lock(&program.locks, "a");
+    let error = several().acquire().await.unwrap().keep().unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")));
+    // Both are released.
+    several().acquire().timeout(ms(5000)).await.unwrap().release().await.unwrap();
     masters.nothing_is_left().await;
 }

@@ -89,6 +89,12 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     /// That of [`LockGuard::extend`].
     fn extend(&self, lease: Duration) -> impl Future<Output = Result<()>> + Send;
 
+    /// See [`LockGuard::keep`].
+    ///
+    /// # Errors
+    /// Those of [`LockGuard::keep`].
+    fn keep(self) -> Result<()>;
+
     /// See [`LockGuard::release`].
     ///
     /// # Errors
@@ -132,6 +138,10 @@ macro_rules! impl_held {
 
             fn extend(&self, lease: Duration) -> impl Future<Output = Result<()>> + Send {
                 $guard::extend(self, lease)
+            }
+
+            fn keep(self) -> Result<()> {
+                $guard::keep(self)
             }
 
             fn release(self) -> impl Future<Output = Result<()>> + Send {

@@ -18,7 +18,7 @@ impl HoldOwner {
         if let Some(quorum) = &self.quorum {
             return quorum.release().await;
         }
-        if self.hand_off() {
+        if self.leave() {
             return Ok(());
         }
         let now = self.context().now();

@@ -73,6 +73,14 @@ impl<G: Held> Guard<G> {
         }
     }
 
+    /// Sends nothing, so it does not block.
+    pub(crate) fn keep(self) -> Result<()> {
+        match self.0 {
+            Either::Async(guard) => guard.keep(),
+            Either::Blocking(guard) => alone(guard).keep(),
+        }
+    }
+
     pub(crate) fn release(self) -> BoxFuture<'static, Result<()>> {
         match self.0 {
             Either::Async(guard) => Box::pin(guard.release()),
