@@ -18,6 +18,7 @@ use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::observe::meter;
+use crate::once::Once;
 use crate::opening::Opening;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
@@ -108,6 +109,12 @@ impl Client {
     /// Returns the count-down latch `name`. Names are those of [`lock`](Self::lock). Sends nothing.
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(&self.source, name)
+    }
+
+    /// Returns work that runs at most once in each period of the length `every`, over all programs. Names are those of
+    /// [`lock`](Self::lock). An invalid period is an error of the first operation. Sends nothing.
+    pub fn once(&self, name: &str, every: Duration) -> Once {
+        Once::new(&self.source, name, every)
     }
 
     /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`]

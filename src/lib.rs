@@ -54,6 +54,7 @@ mod mutant;
 mod mutex;
 mod observe;
 mod on_drop;
+mod once;
 mod opening;
 #[cfg(any(feature = "testing", feature = "threads"))]
 mod park;
@@ -93,6 +94,7 @@ pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
+pub use once::{LastRun, MAX_PERIOD, MIN_PERIOD, Once, OnceState, Run, RunOutcome};
 pub use protocol::Script;
 pub use protocol::token::Token;
 #[cfg(feature = "_wire")]

@@ -18,6 +18,7 @@ mod leased;
 pub(crate) mod limits;
 pub(crate) mod message;
 pub(crate) mod mutex;
+pub(crate) mod once;
 pub(crate) mod permits;
 mod registry;
 pub(crate) mod reply;

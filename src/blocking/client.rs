@@ -3,12 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(feature = "blocking")]
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::latch::CountDownLatch;
 use super::lock::Lock;
 use super::multi_lock::MultiLock;
+use super::once::Once;
 use super::rw_lock::RwLock;
 use super::semaphore::Semaphore;
 #[cfg(feature = "blocking")]
@@ -73,6 +75,11 @@ impl Client {
     /// Returns the count-down latch `name`: see [`bowline::Client::latch`](crate::Client::latch).
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(self.inner.latch(name), self.inner.executor().clone())
+    }
+
+    /// Returns work that runs at most once in each period: see [`bowline::Client::once`](crate::Client::once).
+    pub fn once(&self, name: &str, every: Duration) -> Once {
+        Once::new(self.inner.once(name, every), self.inner.executor().clone())
     }
 
     /// Returns the locks `names`, to be acquired together: see [`bowline::Client::lock_all`](crate::Client::lock_all).

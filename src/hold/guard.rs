@@ -8,7 +8,9 @@ use std::time::Duration;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::extend::extend;
+use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, lost_error};
+use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 
 mod held;
@@ -87,6 +89,13 @@ impl LockGuard {
     /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
         self.owned.hold.token()
+    }
+}
+
+impl LockGuard {
+    /// Ends the run whose hold this is. The guard was never shared.
+    pub(crate) async fn end_run(self, end: RunEnd) -> Result<()> {
+        release_with(self.owned, &mut With::Outcome(end)).await
     }
 }
 
@@ -251,11 +260,11 @@ pub(crate) async fn lost(owned: &HoldOwner) -> NamedLoss {
 }
 
 pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
-    release_with(owned, &mut None).await
+    release_with(owned, &mut With::Nothing).await
 }
 
 /// See [`HoldOwner::release_with`].
-pub(crate) async fn release_with(owned: Arc<HoldOwner>, turn: &mut Option<Box<HoldOwner>>) -> Result<()> {
+pub(crate) async fn release_with(owned: Arc<HoldOwner>, with: &mut With) -> Result<()> {
     let last = match Arc::try_unwrap(owned) {
         Ok(owned) => owned,
         Err(shared) => {
@@ -268,5 +277,5 @@ pub(crate) async fn release_with(owned: Arc<HoldOwner>, turn: &mut Option<Box<Ho
             }
         }
     };
-    last.release_with(turn).await
+    last.release_with(with).await
 }

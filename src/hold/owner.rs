@@ -22,7 +22,7 @@ use crate::protocol::permits::reply::Changed;
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
 
-mod release;
+pub(crate) mod release;
 
 /// Who grants the holds of guards.
 pub(crate) type HoldSource = Source<HoldOwner>;
@@ -50,8 +50,17 @@ pub(crate) struct HoldOwner {
 
 impl HoldOwner {
     pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
-        let kept = AtomicBool::new(false);
-        Self { source, hold, holder, in_cohort: None, metered: None, quorum: None, kept, asked: false, ended: false }
+        Self {
+            source,
+            hold,
+            holder,
+            in_cohort: None,
+            metered: None,
+            quorum: None,
+            kept: AtomicBool::new(false),
+            asked: false,
+            ended: false,
+        }
     }
 
     pub(crate) fn metered(mut self, metered: Metered) -> Self {

@@ -11,11 +11,12 @@ use super::key::Keys;
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
+use super::once::RunEnd;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{client, mutex, vote};
+use super::{client, mutex, once, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -84,6 +85,10 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Latch.count_down(&keys, SITE, copy));
     calls.add(Latch.delete(&keys, SITE, copy));
     calls.add(Latch.inspect(&keys));
+
+    let keys = Keys::new("p", Kind::Once { period: 1000, retries: true }, "n").unwrap();
+    calls.add(once::end(&keys, id, RunEnd { is_done: true, least: LEASE }));
+    calls.add(once::inspect(&keys));
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();
     let proposal = Token::new(1);

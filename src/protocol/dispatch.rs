@@ -83,7 +83,7 @@ impl Scripts<'_> {
     /// The attempts that hold the resource, or the first thousand of them.
     pub(crate) async fn holders(self, keys: &Keys) -> Result<Vec<AttemptId>, Failure> {
         let ids: Vec<String> = match keys.kind {
-            Kind::Lock | Kind::Turn | Kind::Vote => {
+            Kind::Lock | Kind::Turn | Kind::Vote | Kind::Once { .. } => {
                 self.inspect_lock(keys).await?.holder.into_iter().map(|(id, ..)| id).collect()
             }
             Kind::Semaphore { .. } | Kind::ReadWrite => {

@@ -41,6 +41,10 @@ pub(super) const TURN: Facts = Facts { word: "turn", ..LOCK };
 /// The vote of a master. Its queue stays empty.
 pub(super) const VOTE: Facts = Facts { word: "vote", ..LOCK };
 
+/// A run. Its queue stays empty.
+pub(super) const ONCE: Facts =
+    Facts { word: "once", is_reentrant: false, joins_cohort: |_| false, asks_ahead: false, ..LOCK };
+
 /// The keys of permits: of a semaphore and of a read-write lock.
 const SUFFIXES: &[&str] = &["", ":leases", ":queue", ":tickets", ":fence"];
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::{Facts, LATCH, LOCK, READ_WRITE, SEMAPHORE, TURN, VOTE};
+use super::facts::{Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE};
 use super::ticket::{Claim, Ticket};
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
@@ -19,13 +19,27 @@ pub(crate) enum Kind {
     Turn,
     /// The vote of one master of a RedLock.
     Vote,
+    /// Runs that happen once in a period.
+    Once {
+        /// In milliseconds.
+        period: u64,
+        /// Whether a run that has not ended well does not count.
+        retries: bool,
+    },
 }
 
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 6] =
-        [Self::Lock, Self::Semaphore { limit: 3 }, Self::ReadWrite, Self::Latch, Self::Turn, Self::Vote];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Lock,
+        Self::Semaphore { limit: 3 },
+        Self::ReadWrite,
+        Self::Latch,
+        Self::Turn,
+        Self::Vote,
+        Self::Once { period: 1000, retries: false },
+    ];
 
     pub(super) fn facts(self) -> &'static Facts {
         match self {
@@ -35,6 +49,7 @@ impl Kind {
             Self::Latch => &LATCH,
             Self::Turn => &TURN,
             Self::Vote => &VOTE,
+            Self::Once { .. } => &ONCE,
         }
     }
 

@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 use super::kind::Kind;
 use super::latch::Latch;
 use super::mutex::MUTEX;
+use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, latch, mutex, permits, vote};
+use super::{client, latch, mutex, once, permits, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 5] =
-    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, permits::SCRIPTS];
+static SCRIPTS: [&[&LazyLock<Script>]; 6] =
+    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, once::SCRIPTS, permits::SCRIPTS];
 
 impl Kind {
     /// One kind for each group of scripts. A connecting client checks its rights on these.
@@ -25,6 +26,7 @@ impl Kind {
             Self::Semaphore { limit } => with(&Permits { limit }.leased()),
             Self::ReadWrite => with(&Permits::READ_WRITE.leased()),
             Self::Latch => with(&Latch),
+            Self::Once { period, retries } => with(&Runs { period, retries }),
         }
     }
 }

@@ -9,10 +9,11 @@ use super::call::{ScriptCall, Site};
 use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::Latch;
+use super::once::RunEnd;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
-use super::{client, mutex};
+use super::{client, mutex, once};
 use crate::error::Result;
 
 mod ahead;
@@ -61,6 +62,11 @@ impl Resource {
         turn() = Kind::Turn;
         /// The vote of a master of a RedLock.
         vote() = Kind::Vote;
+    }
+
+    /// The runs of a name, once in each period of so many milliseconds.
+    pub fn runs(prefix: &str, name: &str, period: u64, retries: bool) -> Result<Self> {
+        Self::new(prefix, name, Kind::Once { period, retries })
     }
 
     fn new(prefix: &str, name: &str, kind: Kind) -> Result<Self> {
@@ -182,6 +188,16 @@ impl Resource {
     /// Deletes a latch.
     pub fn delete(&self, copy: Copy) -> Request {
         sent(Latch.delete(&self.keys, self.site(), copy.call()))
+    }
+
+    /// Ends a run.
+    pub fn end_run(&self, attempt: Attempt, is_done: bool, least: Duration) -> Request {
+        sent(once::end(&self.keys, id(attempt), RunEnd { is_done, least }))
+    }
+
+    /// Reads what is known of the last run.
+    pub fn inspect_run(&self) -> Request {
+        sent(once::inspect(&self.keys))
     }
 
     /// Counts the subscribers to an inbox.

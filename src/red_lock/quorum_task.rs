@@ -11,6 +11,7 @@ use crate::acquire::pending::Terms;
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{release, release_with};
+use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
@@ -190,10 +191,12 @@ impl QuorumTask {
         let mut turn = self.turn.take();
         let mut awaits_turn = with_vote.is_some();
         let releases = votes.into_iter().map(|vote| {
-            let mut with = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
+            let with = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
             async move {
                 let had_turn = with.is_some();
-                (release_with(vote, &mut with).await, had_turn, with)
+                let mut with = with.map_or(With::Nothing, With::Turn);
+                let released = release_with(vote, &mut with).await;
+                (released, had_turn, if let With::Turn(left) = with { Some(left) } else { None })
             }
         });
         let mut releases = Together::new(masters.executor().sleep(limit), releases);

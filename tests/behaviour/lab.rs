@@ -5,6 +5,7 @@ mod acquire;
 mod client;
 pub(crate) mod cost;
 mod guard;
+mod once;
 mod primitives;
 mod thread;
 
@@ -17,6 +18,7 @@ use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use acquire::Acquire;
 pub(crate) use client::Client;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
+pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 
 /// One thing, or what it is called in the other API.

@@ -17,5 +17,6 @@ mod lab;
 mod latch;
 mod lock;
 mod multi_lock;
+mod once;
 mod rw_lock;
 mod semaphore;

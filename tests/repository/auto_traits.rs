@@ -169,6 +169,11 @@ async fn every_future_is_send_and_small() {
     drop(sent(guard.protect(async {})));
     drop(sent(guard.release()));
 
+    let once = client.once("a", Duration::from_secs(60));
+    drop(sent(once.run(|run| async move { run.tick() })));
+    drop(sent(once.try_run(|run| async move { run.is_valid().then_some(()).ok_or(run) })));
+    drop(sent(once.inspect()));
+
     let latch = client.latch("a");
     drop(sent(latch.try_set(1, Duration::from_secs(1))));
     drop(sent(latch.count_down()));

@@ -25,6 +25,7 @@ mod hand_over;
 mod heartbeat;
 mod lab;
 mod latch;
+mod once;
 mod operators;
 mod permits;
 mod queue;

@@ -8,13 +8,22 @@ use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::Failure;
+use crate::protocol::once::RunEnd;
 use crate::protocol::reply::Released;
 use crate::protocol::vote::reply::Left;
 
+/// What the request that releases a hold does besides.
+pub(crate) enum With {
+    Nothing,
+    /// Releases the turn of a master with its vote. It is left here if somebody waits for it, or without an answer.
+    Turn(Box<HoldOwner>),
+    /// Notes how a run has ended.
+    Outcome(RunEnd),
+}
+
 impl HoldOwner {
-    /// Releases the hold. Called by its last guard. If it is the vote of a master, the same request can release the
-    /// turn on that master. That is left if somebody waits for it, or if there was no answer.
-    pub(crate) async fn release_with(mut self, turn: &mut Option<Box<Self>>) -> Result<()> {
+    /// Releases the hold. Called by its last guard.
+    pub(crate) async fn release_with(mut self, with: &mut With) -> Result<()> {
         if let Some(quorum) = &self.quorum {
             return quorum.release().await;
         }
@@ -36,7 +45,7 @@ impl HoldOwner {
             this.asked = true;
             let sent = retry.sends();
             let released = {
-                let call = pin!(send(&context, &this, turn));
+                let call = pin!(send(&context, &this, with));
                 retry.bounded(sent, call).await
             };
             match released {
@@ -72,15 +81,16 @@ impl HoldOwner {
 }
 
 /// Sends one request. Takes the turn out if that is released as well.
-async fn send(context: &Context, owned: &HoldOwner, turn: &mut Option<Box<HoldOwner>>) -> Result<Released, Failure> {
+async fn send(context: &Context, owned: &HoldOwner, with: &mut With) -> Result<Released, Failure> {
     let hold = &owned.hold;
-    let Some(with) = turn else {
-        return context.scripts().release(&hold.keys, hold.id).await;
+    // What is rare is on the heap, because the futures of all guards would have room for it.
+    let Left { was_held, is_waited_for } = match with {
+        With::Nothing => return context.scripts().release(&hold.keys, hold.id).await,
+        With::Outcome(end) => return Box::pin(context.scripts().end_run(&hold.keys, hold.id, *end)).await,
+        With::Turn(turn) => Box::pin(leave(context, owned, turn)).await?,
     };
-    // On the heap, because the futures of all guards would have room for it.
-    let Left { was_held, is_waited_for } = Box::pin(leave(context, owned, with)).await?;
     if !is_waited_for {
-        *turn = None;
+        *with = With::Nothing;
     }
     Ok(if was_held {
         Released::Released { call_again: false, messages: Vec::new(), now: 0 }

@@ -1,10 +1,13 @@
 //! The client.
 
+use std::time::Duration;
+
 use bowline::{Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
+use super::once::Once;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
 
@@ -36,6 +39,10 @@ impl Client {
 
     pub(crate) fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch(handle!(self, latch, name))
+    }
+
+    pub(crate) fn once(&self, name: &str, every: Duration) -> Once {
+        Once(handle!(self, once, name, every))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {

@@ -121,6 +121,16 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         ("lock_vote_leave", keys, vec![vote, turn])
     });
     let rights = ["hash", "list", "zset", "string"].map(|word| mostly(&[word], &["hash", "zset", ""])).to_vec();
+    // A year has 366 days. No sequence sees two of them.
+    let begin = vec![
+        attempt_id(),
+        lease(),
+        mostly(&["31622400000"], &["0", "-1", "", "x"]),
+        mostly(&["0", "1"], &["", "x"]),
+        mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
+    ];
+    let end =
+        vec![attempt_id(), mostly(&["done", "failed"], &["", "running", "a b"]), mostly(&["0", "20000"], &["x", ""])];
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
@@ -134,6 +144,9 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         3 => of("lock_heartbeat", heartbeat),
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
         1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
+        2 => of("once_begin", begin.boxed()),
+        2 => of("once_end", end.boxed()),
+        1 => of("once_inspect", Just(Vec::new()).boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),
         1 => rights.prop_map(move |types| {

@@ -1,0 +1,223 @@
+//! Work that runs once in a period, over all programs.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use crate::acquire::builder::TryAcquire;
+use crate::config::MAX_LEASE;
+use crate::error::{Error, ErrorKind, Result};
+use crate::handle::Primitive;
+use crate::hold::guard::{LockGuard, Sealed, protect};
+use crate::hold::owner::HoldSource;
+use crate::protocol::kind::Kind;
+
+use run::Running;
+
+pub use run::Run;
+pub use state::{LastRun, OnceState, RunOutcome};
+
+pub(crate) mod run;
+mod state;
+
+/// The shortest period: 1 second.
+pub const MIN_PERIOD: Duration = Duration::from_secs(1);
+
+/// The longest period: 366 days.
+pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Work that runs at most once in each period, whichever of many programs calls it first: a nightly report, a clean-up,
+/// a heartbeat to another system.
+///
+/// Returned by [`Client::once`](crate::Client::once). A handle is cheap to make and to clone, and stores nothing in
+/// Redis. It starts nothing by itself: every program calls [`run`](Self::run) by its own timer, at least once in a
+/// period.
+///
+/// # Guarantees
+/// - Periods are those of the server's clock, counted from 1970-01-01 00:00 UTC: the clocks of the programs' hosts do
+///   not matter. A period of a day begins at midnight UTC.
+/// - In each period at most one run begins, in the program whose call reaches the server first. With
+///   [`retry_on_error`](Self::retry_on_error), another one may begin after a run of the period has failed.
+/// - Two runs are never under way at the same time, as far as that is true of a [`LockGuard`](crate::LockGuard): a run
+///   holds like a lock, the watchdog renews its lease, and its work is stopped when the lease is lost. A period whose
+///   run would have to wait for that of an earlier one has none.
+/// - A run whose program has crashed keeps others away until its lease ends, and counts as the run of its period.
+///
+/// # Not guaranteed
+/// - The run is a lease with a fencing [token](Run::token), not a mutex: see [`LockGuard`](crate::LockGuard).
+/// - If the server loses its data, or fails over to a replica that has not heard of the run, the period has another
+///   run, with a larger token. A run [acknowledged](crate::ConfigBuilder::acknowledged_by) by replicas survives that.
+/// - If the server's clock is set back, no run begins until the clock has caught up with the last one.
+///
+/// # Redis keys
+/// - `<prefix>:once:{<name>}`, the hold of the run, expires with its lease.
+/// - `...:fence`, what is known of the last run, expires after two periods, or 65 min if that is longer.
+///
+/// # Examples
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn write_report(_: bowline::Token) -> std::io::Result<u64> { Ok(0) }
+/// # async fn example(client: bowline::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let report = client.once("report", Duration::from_secs(60 * 60)).retry_on_error();
+///
+/// // In every program, every ten minutes: one of them writes the report of the hour.
+/// match report.try_run(|run| async move { write_report(run.token()).await }).await? {
+///     Some(Ok(lines)) => println!("{lines} lines"),
+///     Some(Err(error)) => eprintln!("the next call tries again: {error}"),
+///     None => {}
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Once {
+    source: Arc<HoldSource>,
+    name: Arc<str>,
+    every: Duration,
+    at_least: Duration,
+    at_most: Option<Duration>,
+    retries: bool,
+}
+
+impl Once {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str, every: Duration) -> Self {
+        let (source, name) = (source.clone(), name.into());
+        Self { source, name, every, at_least: Duration::ZERO, at_most: None, retries: false }
+    }
+
+    /// Has the run hold for at least that time from when it began, even if its work is done sooner: up to 24 h
+    /// ([`MAX_LEASE`](crate::MAX_LEASE)), 0 by default. No other run begins before, not even in the next period or
+    /// after an error.
+    pub fn at_least(self, time: Duration) -> Self {
+        Self { at_least: time, ..self }
+    }
+
+    /// Stops the work after that time, as [`Acquire::hold_at_most`](crate::Acquire::hold_at_most) says. Without it,
+    /// the run lasts as long as its work.
+    pub fn at_most(self, time: Duration) -> Self {
+        Self { at_most: Some(time), ..self }
+    }
+
+    /// Lets another run of the same period begin if the first one failed: if its work returned an error
+    /// ([`try_run`](Self::try_run)) or panicked, or if its hold ended before the work was done. Programs that share a
+    /// name should agree on this.
+    pub fn retry_on_error(self) -> Self {
+        Self { retries: true, ..self }
+    }
+
+    /// Runs `work`, unless a run of this period has begun or another run is under way. Then it returns `None`, and
+    /// `work` is not called. Never waits.
+    ///
+    /// Sends one command before the work and one after it. The run has ended well when the work returns, whatever it
+    /// returns.
+    ///
+    /// # Errors
+    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the period or a time is invalid. Nothing was sent.
+    /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done, or it lasted for longer than
+    ///   [`at_most`](Self::at_most). The work was stopped where it awaits. Another run may have begun.
+    /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the end of the run found something
+    ///   that bowline did not write.
+    /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused) and other errors of the server before
+    ///   the work. After the work they are no error: the hold ends with its lease at the latest, and the run counts as
+    ///   one that has not ended well.
+    ///
+    /// A panic of the work is resumed after the end of the run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work and ends its hold in the background. The run counts as one that has not
+    /// ended well, and does not hold for [`at_least`](Self::at_least).
+    pub async fn run<F, W>(&self, work: F) -> Result<Option<W::Output>>
+    where
+        F: FnOnce(Run) -> W,
+        W: Future,
+    {
+        self.begin_and_end(work, |_| true).await
+    }
+
+    /// Runs `work` as [`run`](Self::run) does. If it returns an error, the run has failed.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run). The error of the work is part of what is returned.
+    ///
+    /// # Cancel safety
+    /// That of [`run`](Self::run).
+    pub async fn try_run<F, W, T, E>(&self, work: F) -> Result<Option<std::result::Result<T, E>>>
+    where
+        F: FnOnce(Run) -> W,
+        W: Future<Output = std::result::Result<T, E>>,
+    {
+        self.begin_and_end(work, std::result::Result::is_ok).await
+    }
+
+    /// Reads what is known of the last run.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name or period, and the errors of a server that does
+    /// not answer or refuses.
+    ///
+    /// # Cancel safety
+    /// Reads only. Dropping the future changes nothing in Redis.
+    pub async fn inspect(&self) -> Result<OnceState> {
+        let primitive = self.primitive("inspect")?;
+        let inspected = primitive.ask("inspect", |scripts, keys| scripts.inspect_run(keys)).await?;
+        primitive.context().observe(inspected.now);
+        Ok(OnceState::of(inspected, self.every))
+    }
+
+    /// Begins a run, for the blocking facade too. `None`: this period has had its run, or another one is under way.
+    pub(crate) async fn begin(&self) -> Result<Option<Running>> {
+        const OPERATION: &str = "once";
+        let primitive = self.primitive(OPERATION)?;
+        if self.at_least > MAX_LEASE {
+            let reason = format!("a run holds for at least 0 to {MAX_LEASE:?}, not {:?}", self.at_least);
+            return Err(self.invalid(OPERATION, reason));
+        }
+        let mut begin = TryAcquire::<LockGuard>::new(&primitive, OPERATION, 1);
+        if let Some(time) = self.at_most {
+            begin = begin.hold_at_most(time);
+        }
+        let Some(guard) = Box::pin(begin.acquired()).await? else { return Ok(None) };
+        Ok(Some(Running::new(guard, self.every, self.at_least)))
+    }
+
+    async fn begin_and_end<F, W>(&self, work: F, is_done: impl FnOnce(&W::Output) -> bool) -> Result<Option<W::Output>>
+    where
+        F: FnOnce(Run) -> W,
+        W: Future,
+    {
+        let Some(running) = self.begin().await? else { return Ok(None) };
+        let (run, guard) = (running.run(), running.guard());
+        // The closure itself may panic, too. On the heap, as in `Acquire::run`.
+        let work = Box::pin(AssertUnwindSafe(async move { work(run).await }).catch_unwind());
+        let worked = protect("once", || guard.loss(), guard.first_lost(), work).await?;
+        let ended = running.end(worked.as_ref().is_ok_and(is_done)).await;
+        match worked {
+            Ok(output) => ended.map(|()| Some(output)),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    fn primitive(&self, operation: &'static str) -> Result<Primitive> {
+        if !(MIN_PERIOD..=MAX_PERIOD).contains(&self.every) || !self.every.subsec_nanos().is_multiple_of(1_000_000) {
+            let reason = format!("a period is 1 s to 366 days, in whole milliseconds, not {:?}", self.every);
+            return Err(self.invalid(operation, reason));
+        }
+        Ok(Primitive::new(
+            &self.source,
+            Kind::Once { period: run::millis(self.every), retries: self.retries },
+            &self.name,
+        ))
+    }
+
+    fn invalid(&self, operation: &'static str, reason: String) -> Error {
+        Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&self.name)
+    }
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once").field("name", &self.name).field("every", &self.every).finish_non_exhaustive()
+    }
+}

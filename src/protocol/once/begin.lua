@@ -1,0 +1,36 @@
+-- Begins the run of this period, if no run has begun in it and none holds.
+-- KEYS: lock queue tickets fence
+-- ARGV: attempt_id lease_ms period_ms retries not_after_ms
+-- Reply: GRANTED token now | BUSY ttl_ms more now | STALE now
+-- retries = 1: a run of this period that has not ended well does not count. The token is the time of the grant in
+-- microseconds, so its period is that of the run. more is always 0.
+
+local lock, fence = KEYS[1], KEYS[4]
+local id, lease, period, not_after = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[5]
+--@include clock
+--@include run
+local held = redis.call('HGETALL', lock)
+
+-- A resend. A replica, which may know of a run that is over, refuses the deletion of what does not exist.
+if held[1] == id then
+  redis.call('HDEL', lock, '')
+  return {'GRANTED', string.match(held[2], '^%d*'), now}
+end
+if not_after ~= '0' and now > not_after + 0 then return {'STALE', now} end
+
+-- If the clock was set back, the last token is the time.
+local time = last and math.max(micros, last + 1) or micros
+local begins = time - time % (period * 1000)
+local counts = last and last >= begins and (outcome == 'done' or ARGV[4] ~= '1')
+if held[1] or counts or by == id then
+  redis.call('HDEL', lock, '')
+  return {'BUSY', redis.call('PTTL', lock), 0, now}
+end
+
+-- The hold comes first: a period whose run has no hold would have no run.
+local token = string.format('%.0f', time)
+--@include hold
+--@include counter_ttl
+local ttl = math.max(counter_ttl + 0, 2 * period)
+redis.call('SET', fence, token .. ' ' .. now .. ' 0 running ' .. id, 'PX', string.format('%.0f', ttl))
+return {'GRANTED', token, now}
