@@ -14,7 +14,7 @@ use bowline::Run;
 /// What is to happen once in each period. Its number names what is written, so that nothing is written twice.
 async fn job(program: u32, run: Run) -> Result<u64, String> {
     println!("program {program} runs period {}, with token {}", run.tick(), run.token());
-    if run.tick() % 2 == 0 { Ok(run.tick()) } else { Err(format!("period {} has no luck", run.tick())) }
+    if run.tick().is_multiple_of(2) { Ok(run.tick()) } else { Err(format!("period {} has no luck", run.tick())) }
 }
 
 #[tokio::main]

@@ -14,6 +14,7 @@ mod latch;
 mod leases;
 mod many;
 mod masters;
+mod once;
 mod queue;
 mod requests;
 mod retained;
@@ -29,6 +30,7 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
+        "once_in_a_period" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -123,6 +125,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("young_votes", |stage| Box::pin(masters::young_votes(stage))),
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
+    ("once_in_a_period", |stage| Box::pin(once::programs(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),
 ];
 

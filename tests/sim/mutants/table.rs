@@ -53,6 +53,7 @@ const I10: &[&str] = &["I10"];
 const I11: &[&str] = &["I11"];
 const I12: &[&str] = &["I12"];
 const I13: &[&str] = &["I13"];
+const I16: &[&str] = &["I16"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -444,4 +445,12 @@ pub const MUTANTS: &[Row] = &[
     ], FAULT_FREE, I9),
     rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),
     rust("no_release_on_drop", Mutant::NoReleaseOnDrop, FAULT_FREE, &["I3", "I7"]),
+
+    // Mistakes about runs that happen once in a period.
+    lua("period_with_two_runs", &[("local counts = last and last >= begins and (", "local counts = last and last > time and (")],
+        scene("once_in_a_period"), I16),
+    lua("period_from_the_last_run", &[("local begins = time - time % (period * 1000)\n", "local begins = time - period * 1000\n")],
+        scene("once_in_a_period"), I16),
+    lua("run_beside_another", &[("if held[1] or counts or by == id then\n", "if counts or by == id then\n")],
+        scene("once_in_a_period"), &["I1", "I16"]),
 ];
