@@ -5,6 +5,7 @@
 //! do by lines on its standard input, and says what it did on its standard output.
 
 mod history;
+mod jobs;
 mod killed;
 mod process;
 mod registers;
@@ -44,6 +45,7 @@ fn child() {
         "permits" => {
             keeper(&runtime, &client, async { client.semaphore("a", PERMITS).acquire_many(2).await.map(drop_later) })
         }
+        "job" => runtime.block_on(jobs::call(&client)),
         "competitor" => runtime.block_on(compete(&client)),
         other => panic!("{other}"),
     }

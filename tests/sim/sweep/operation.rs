@@ -139,6 +139,14 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "once",
+        start: |s| {
+            let once = s.client.as_ref().unwrap().once(NAME, bowline::MAX_PERIOD);
+            async move { once.run(|_| async {}).await.map(drop) }.boxed()
+        },
+        ..PLAIN
+    },
+    Operation {
         name: "lock, timeout",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().timeout(1000 * MS).await })),
         fails: &[ErrorKind::TimedOut],

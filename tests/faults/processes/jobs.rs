@@ -1,0 +1,57 @@
+//! Processes call a job by their own timers, and some are killed while they run it.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Instant;
+
+use bowline::{Client, Run};
+
+use super::ms;
+use super::process::Process;
+use super::roles::say;
+use crate::support::adapters::bounded;
+use crate::support::server::Server;
+
+/// Calls the job several times in each period, until it is killed.
+pub(crate) async fn call(client: &Client) {
+    let once = client.once("job", ms(1000));
+    loop {
+        once.run(work).await.unwrap();
+        tokio::time::sleep(ms(90)).await;
+    }
+}
+
+async fn work(run: Run) {
+    say(&format!("begins {} {}", run.tick(), run.token()));
+    tokio::time::sleep(ms(100)).await;
+}
+
+#[test]
+fn a_period_has_one_run_while_processes_are_killed_in_it() {
+    bounded(|| {
+        let server = Server::start();
+        let start = || Process::with(&server, "job", ms(1000));
+        let mut processes: Vec<Process> = (0..4).map(|_| start()).collect();
+        let (mut runs, mut killed) = (BTreeMap::new(), 0);
+        let began = Instant::now();
+        // On a machine that is too slow for one run in a period, it takes longer.
+        while runs.len() < 12 || killed < 3 {
+            assert!(began.elapsed() < ms(120_000), "{runs:?}");
+            thread::sleep(ms(10));
+            for process in &mut processes {
+                let Ok(line) = process.lines.try_recv() else { continue };
+                let numbers = line.strip_prefix("begins ").and_then(|numbers| numbers.split_once(' ')).unwrap();
+                let [tick, token]: [u64; 2] = [numbers.0, numbers.1].map(|number| number.parse().unwrap());
+                assert_eq!(runs.insert(tick, token), None, "period {tick} has two runs");
+                if runs.len() % 4 == 0 {
+                    process.kill();
+                    *process = start();
+                    killed += 1;
+                }
+            }
+        }
+        assert!(runs.values().is_sorted(), "{runs:?}");
+        drop(processes);
+        assert!(server.keys().iter().all(|key| key.starts_with("bowline:once:{job}")), "{:?}", server.keys());
+    });
+}
