@@ -120,10 +120,13 @@ impl Once {
     /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the end of the run found something
     ///   that bowline did not write.
     /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused) and other errors of the server before
-    ///   the work. After the work they are no error: the hold ends with its lease at the latest, and the run counts as
-    ///   one that has not ended well.
+    ///   the work, which is not called. If an answer was lost, the server may have begun the run: then the period has
+    ///   had a run that has not ended well.
     ///
-    /// A panic of the work is resumed after the end of the run.
+    /// Errors of the server after the work are not returned. The hold then ends with its lease at the latest, and the
+    /// run may count as one that has not ended well.
+    ///
+    /// A panic of the work is resumed when the run has ended.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work and ends its hold in the background. The run counts as one that has not

@@ -124,3 +124,32 @@ async fn a_red_lock_and_the_error_of_a_master() {
     }
     guard.release().await.unwrap();
 }
+
+#[tokio::test]
+async fn work_that_runs_once_in_a_period() {
+    let client = client().await;
+    let once = client.once("report", Duration::from_secs(60 * 60 * 24 * 366)).retry_on_error();
+    let never = there_and_back(&once.inspect().await.unwrap());
+    assert_eq!(never, json!({ "last": null, "holds_for": null }));
+    let state = async || there_and_back(&once.inspect().await.unwrap());
+    let outcomes = once
+        .try_run(|run| {
+            let (state, client) = (&state, &client);
+            async move {
+                let running = state().await;
+                let last = &running["last"];
+                assert_eq!(last["client"], json!(client.id().to_string()));
+                assert_eq!((&last["token"], &last["tick"]), (&json!(run.token().get()), &json!(run.tick())));
+                assert!(running["holds_for"].is_string() && last["began_ago"].is_string() && last["took"].is_null());
+                assert_eq!(last["outcome"], json!("running"));
+                Err::<(), _>(())
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!(outcomes, Some(Err(())));
+    assert_eq!(state().await["last"]["outcome"], json!("failed"));
+    once.run(async |_| ()).await.unwrap();
+    let done = state().await;
+    assert!(done["last"]["outcome"] == json!("done") && done["last"]["took"].is_string(), "{done}");
+}
