@@ -111,8 +111,9 @@ impl Client {
         CountDownLatch::new(&self.source, name)
     }
 
-    /// Returns work that runs at most once in each period of the length `every`, over all programs. Names are those of
-    /// [`lock`](Self::lock). An invalid period is an error of the first operation. Sends nothing.
+    /// Returns work that runs at most once in each period of the length `every`, over all programs. All of them must
+    /// use the same length for a name. Names are those of [`lock`](Self::lock). An invalid period is an error of the
+    /// first operation. Sends nothing.
     pub fn once(&self, name: &str, every: Duration) -> Once {
         Once::new(&self.source, name, every)
     }

@@ -47,9 +47,15 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// - A run whose program has crashed keeps others away until its lease ends, and counts as the run of its period.
 ///
 /// # Not guaranteed
+/// - A period can pass without its work: if nobody calls in it, or if a run begins whose program never learns of it,
+///   because the answer was lost or too few replicas have acknowledged the grant. With
+///   [`retry_on_error`](Self::retry_on_error), the next call begins another run.
+/// - With [`retry_on_error`](Self::retry_on_error), work that was done is repeated if the server did not answer the
+///   command that ends its run.
 /// - The run is a lease with a fencing [token](Run::token), not a mutex: see [`LockGuard`](crate::LockGuard).
 /// - If the server loses its data, or fails over to a replica that has not heard of the run, the period has another
-///   run, with a larger token. A run [acknowledged](crate::ConfigBuilder::acknowledged_by) by replicas survives that.
+///   run, with a larger token. Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) the beginning of a run,
+///   not its end.
 /// - If the server's clock is set back, no run begins until the clock has caught up with the last one.
 ///
 /// # Redis keys
@@ -88,8 +94,9 @@ impl Once {
     }
 
     /// Has the run hold for at least that time from when it began, even if its work is done sooner: up to 24 h
-    /// ([`MAX_LEASE`](crate::MAX_LEASE)), 0 by default. No other run begins before, not even in the next period or
-    /// after an error.
+    /// ([`MAX_LEASE`](crate::MAX_LEASE)), 0 by default. After work that returns or panics, no other run begins before,
+    /// not even in the next period or after an error. After a crash, a loss or a dropped future, the hold ends with its
+    /// lease or sooner.
     pub fn at_least(self, time: Duration) -> Self {
         Self { at_least: time, ..self }
     }
@@ -100,15 +107,15 @@ impl Once {
         Self { at_most: Some(time), ..self }
     }
 
-    /// Lets another run of the same period begin if the first one failed: if its work returned an error
-    /// ([`try_run`](Self::try_run)) or panicked, or if its hold ended before the work was done. Programs that share a
-    /// name should agree on this.
+    /// Lets another run of the same period begin if the first one is not known to have ended well: if its work returned
+    /// an error ([`try_run`](Self::try_run)) or panicked, if its hold was lost, if its program crashed, or if the
+    /// server did not answer when it ended.
     pub fn retry_on_error(self) -> Self {
         Self { retries: true, ..self }
     }
 
-    /// Runs `work`, unless a run of this period has begun or another run is under way. Then it returns `None`, and
-    /// `work` is not called. Never waits.
+    /// Runs `work`, unless a run of this period has begun, or another run is under way or [holds](Self::at_least). Then
+    /// it returns `None`, and `work` is not called. Never waits.
     ///
     /// Sends one command before the work and one after it. The run has ended well when the work returns, whatever it
     /// returns.
@@ -195,7 +202,7 @@ impl Once {
         // The closure itself may panic, too. On the heap, as in `Acquire::run`.
         let work = Box::pin(AssertUnwindSafe(async move { work(run).await }).catch_unwind());
         let worked = protect("once", || guard.loss(), guard.first_lost(), work).await?;
-        let ended = running.end(worked.as_ref().is_ok_and(is_done)).await;
+        let ended = Box::pin(running.end(worked.as_ref().is_ok_and(is_done))).await;
         match worked {
             Ok(output) => ended.map(|()| Some(output)),
             Err(panic) => resume_unwind(panic),

@@ -93,6 +93,11 @@ impl LockGuard {
 }
 
 impl LockGuard {
+    /// The lease of the hold.
+    pub(crate) fn lease(&self) -> Duration {
+        self.owned.hold.lease
+    }
+
     /// Ends the run whose hold this is. The guard was never shared.
     pub(crate) async fn end_run(self, end: RunEnd) -> Result<()> {
         release_with(self.owned, &mut With::Outcome(end)).await
@@ -204,7 +209,8 @@ macro_rules! guards {
             /// The hold is not renewed any more. Choose its time with
             /// [`expires_after`](crate::Acquire::expires_after) and [`extend`](Self::extend): a hold that the watchdog
             /// renewed lasts for two thirds to the whole of its lease. If several guards of one
-            /// [`Holder`](crate::Holder) share the hold, it is renewed until the last of them is gone, and left then.
+            /// [`Holder`](crate::Holder) share the hold, it is renewed until the last of them is gone, and left then,
+            /// also after a downgrade or an upgrade.
             ///
             /// # Errors
             /// The guard is gone in any case, and a hold that is not left is released.

@@ -101,8 +101,9 @@ impl HoldOwner {
             return Err(context.closed(operation, &old.keys));
         };
         // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late
-        // request then finds nothing to change.
+        // request then finds nothing to change. So it is not kept in any case: what is kept is the new one.
         let mut this = self;
+        let kept = std::mem::take(this.kept.get_mut());
         // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new
         // hold does not belong to the cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
@@ -118,11 +119,12 @@ impl HoldOwner {
             Ok(None) => return Err(context.closed(operation, &old.keys)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
-        let owned = Self::new(source.clone(), hold, holder);
+        let mut owned = Self::new(source.clone(), hold, holder);
         if !confirm(context, operation, &owned.hold).await? {
             let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
             return Err(lost_error(&owned.hold, operation, loss));
         }
+        *owned.kept.get_mut() = kept;
         let owned = Arc::new(owned);
         if let Some(vacant) = vacant {
             vacant.fill(&owned);

@@ -26,12 +26,14 @@ impl Running {
 
     pub(crate) fn run(&self) -> Run {
         let token = self.guard.token();
-        Run { token, tick: tick_of(token, self.every), every: self.every, lost: self.guard.lost_signal() }
+        let (tick, every) = (tick_of(token, self.every), self.every);
+        Run { token, tick, every, lost: self.guard.lost_signal() }
     }
 
     /// Ends the run. The error says that the hold may not have covered the work.
     pub(crate) async fn end(self, is_done: bool) -> Result<()> {
-        covered(self.guard.end_run(RunEnd { is_done, least: self.least }).await)
+        let (lease, period) = (self.guard.lease(), self.every);
+        covered(self.guard.end_run(RunEnd { lease, period, is_done, least: self.least }).await)
     }
 }
 
@@ -61,9 +63,10 @@ impl Run {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.tick.saturating_mul(millis(self.every)))
     }
 
-    /// Whether the hold of the run is still valid by this client's own count of the lease. Sends no command.
+    /// Whether the hold of the run is still valid by this client's own count of the lease: `false` after a loss, and
+    /// after the end of the run. Sends no command.
     pub fn is_valid(&self) -> bool {
-        !self.lost.is_lost()
+        self.lost.is_held()
     }
 
     /// A signal of the loss of the run's hold.

@@ -76,6 +76,7 @@ pub enum RunOutcome {
     Done,
     /// Its work returned an error or panicked.
     Failed,
-    /// Its hold ended before it did: the program has crashed, was cut off, or has dropped the work.
+    /// It is not known to have ended, and holds no more: the program has crashed, was cut off, has lost its hold or has
+    /// dropped the work.
     Abandoned,
 }

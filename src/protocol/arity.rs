@@ -87,7 +87,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Latch.inspect(&keys));
 
     let keys = Keys::new("p", Kind::Once { period: 1000, retries: true }, "n").unwrap();
-    calls.add(once::end(&keys, id, RunEnd { is_done: true, least: LEASE }));
+    calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));
     calls.add(once::inspect(&keys));
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();

@@ -30,6 +30,8 @@ pub(super) struct Runs {
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunEnd {
+    pub(crate) lease: Duration,
+    pub(crate) period: Duration,
     pub(crate) is_done: bool,
     /// How long the hold lasts, from when the run began.
     pub(crate) least: Duration,
@@ -58,9 +60,11 @@ impl Resource for Runs {
     }
 }
 
-pub(super) fn end<'a>(keys: &'a Keys, id: AttemptId, RunEnd { is_done, least }: RunEnd) -> ScriptCall<'a, Released> {
+pub(super) fn end<'a>(keys: &'a Keys, id: AttemptId, end: RunEnd) -> ScriptCall<'a, Released> {
+    let RunEnd { lease, period, is_done, least } = end;
     let outcome = if is_done { "done" } else { "failed" };
-    ScriptCall::new(&END, keys.all(), released).id(id).text(outcome).millis(least)
+    let call = ScriptCall::new(&END, keys.all(), released).id(id).millis(lease).millis(period);
+    call.text(outcome).millis(least)
 }
 
 pub(super) fn inspect(keys: &Keys) -> ScriptCall<'_, RunInspected> {

@@ -190,9 +190,11 @@ impl Resource {
         sent(Latch.delete(&self.keys, self.site(), copy.call()))
     }
 
-    /// Ends a run.
-    pub fn end_run(&self, attempt: Attempt, is_done: bool, least: Duration) -> Request {
-        sent(once::end(&self.keys, id(attempt), RunEnd { is_done, least }))
+    /// Ends a run. `None` for what has no runs.
+    pub fn end_run(&self, attempt: Attempt, is_done: bool, least: Duration) -> Option<Request> {
+        let Kind::Once { period, .. } = self.keys.kind else { return None };
+        let (lease, period) = (attempt.lease, Duration::from_millis(period));
+        Some(sent(once::end(&self.keys, id(attempt), RunEnd { lease, period, is_done, least })))
     }
 
     /// Reads what is known of the last run.

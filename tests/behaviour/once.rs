@@ -89,8 +89,9 @@ async fn a_run_holds_for_at_least_as_long_as_it_is_told(env: Env) {
     assert_eq!(once.try_run(|_| Err::<(), _>(())).await.unwrap(), Some(Err(())));
     assert_eq!(one.stats().held, 0, "the client has nothing to renew");
     let state = once.inspect().await.unwrap();
-    assert_eq!(state.last.unwrap().outcome, RunOutcome::Failed);
-    assert!(state.holds_for.is_none_or(|left| left <= least));
+    assert_eq!(state.last.as_ref().map(|last| last.outcome), Some(RunOutcome::Failed));
+    let holds = state.holds_for.map_or(env.now() >= before + least, |left| left <= least);
+    assert!(holds, "{state:?}");
     // Neither the next period nor a retry begins sooner, also if the client is gone.
     one.close().await;
     let next = other.once("a", every).retry_on_error();
@@ -105,9 +106,10 @@ async fn a_run_is_told_its_period_and_its_token(env: Env) {
     let every = 3_600_000 * MS;
     let told = |run: Run| {
         assert!(run.is_valid() && !run.lost_signal().is_lost());
-        (run.token(), run.tick(), run.period_began())
+        (run.token(), run.tick(), run.period_began(), run)
     };
-    let (token, tick, began) = client.once("a", every).run(told).await.unwrap().unwrap();
+    let (token, tick, began, run) = client.once("a", every).run(told).await.unwrap().unwrap();
+    assert!(!run.is_valid() && !run.lost_signal().is_lost(), "it has ended");
     let at = Duration::from_micros(token.get());
     assert_eq!(u128::from(tick), at.as_millis() / every.as_millis());
     assert_eq!(began, SystemTime::UNIX_EPOCH + every * u32::try_from(tick).unwrap());

@@ -26,6 +26,7 @@ mod latch;
 mod late;
 mod lease;
 mod messages;
+mod once;
 #[cfg(feature = "tokio")]
 mod processes;
 #[cfg(feature = "tokio")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bowline::wire;
 
-use crate::lab::{Attempt, CANCEL_RELEASED, LEASE, Lab, NOT_HELD, RELEASED, attempt};
+use crate::lab::{Attempt, CANCEL_GONE, CANCEL_RELEASED, LEASE, Lab, NOT_HELD, RELEASED, attempt};
 
 /// A year of 366 days, in ms.
 const YEAR: u64 = 366 * 24 * 60 * 60 * 1000;
@@ -63,7 +63,7 @@ fn retry(lab: &mut Lab, attempt: &Attempt) -> Begun {
 }
 
 fn end_as(lab: &mut Lab, attempt: &Attempt, is_done: bool, least: u64) -> Result<bool, String> {
-    let sent = runs(YEAR, false).end_run(attempt.wire(), is_done, Duration::from_millis(least));
+    let sent = runs(YEAR, false).end_run(attempt.wire(), is_done, Duration::from_millis(least)).unwrap();
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("once_end", &keys, &sent.words(), false, |words| {
         let was_held = words.word() == "RELEASED";
@@ -202,6 +202,12 @@ fn copies_change_nothing() {
     let ended = lab.raw(&["GET", &fence]);
     assert!(!end_as(&mut lab, &a, false, 60_000).unwrap());
     assert_eq!(lab.raw(&["GET", &fence]), ended);
+    // A hold that was lost has no end to note.
+    let c = attempt(4, 1);
+    begin_again(&mut lab, &c);
+    lab.expire_hold();
+    assert!(!end(&mut lab, &c));
+    assert_eq!(look(&mut lab).2, of("running", &c));
     // The end of a run that was abandoned, while another one is under way.
     begin_again(&mut lab, &b);
     assert!(!end(&mut lab, &a));
@@ -222,15 +228,56 @@ fn a_run_holds_for_the_least_time_from_its_beginning() {
     let a = attempt(1, 1);
     begin(&mut lab, &a).token();
     assert!(end_as(&mut lab, &a, true, 20_000).unwrap());
-    let (holder, ttl, run) = look(&mut lab);
-    assert_eq!((holder, run), (a.id.clone(), of("done", &a)));
+    let held = (format!("{}/least", a.id), of("done", &a));
+    let ttl = look(&mut lab).1;
     assert!((10_000..=20_000).contains(&ttl), "{ttl}");
-    // A copy does not prolong it.
+    // No late copy changes it: not of its end, of a renewal or of a clean-up.
+    assert!(!end_as(&mut lab, &a, true, 0).unwrap());
+    assert_eq!((lab.renew_one(&a), lab.cancel(&a), lab.release(&a)), (0, CANCEL_GONE, NOT_HELD));
+    assert_eq!((begin(&mut lab, &a), retry(&mut lab, &attempt(2, 1))), (Begun::Busy, Begun::Busy));
+    let (holder, left, run) = look(&mut lab);
+    assert_eq!((holder, run), held);
+    assert!((10_000..=ttl).contains(&left), "{left}");
+    // A least time that is longer than the lease, and one that is over.
+    for (least, lasts) in [(60_000, 50_000..=60_000), (0, -2..=-2)] {
+        lab.del(0);
+        begin_again(&mut lab, &a);
+        assert!(end_as(&mut lab, &a, true, least).unwrap());
+        assert!(lasts.contains(&look(&mut lab).1), "{least}");
+        lab.del(3);
+    }
+}
+
+/// The caller of a resend counts the lease from when it was sent.
+#[test]
+fn a_resend_begins_the_lease_anew() {
+    let mut lab = lab();
+    let a = attempt(1, 1);
+    let token = begin(&mut lab, &a).token();
+    let lock = lab.keys[0].clone();
+    for (ttl, expected) in [("5000", 25_000..=30_000), ("90000", 80_000..=90_000)] {
+        lab.raw(&["PEXPIRE", &lock, ttl]);
+        assert_eq!(begin(&mut lab, &a), Begun::Granted(token));
+        assert!(expected.contains(&lab.ttl(0)), "{ttl}: {}", lab.ttl(0));
+    }
+}
+
+/// The token in the hold tells when the run began.
+#[test]
+fn an_end_tells_of_a_run_whose_counter_is_gone() {
+    let mut lab = lab();
+    let a = attempt(1, 1);
+    let token = begin(&mut lab, &a).token();
+    lab.del(3);
+    assert_eq!(look(&mut lab).2, "");
     assert!(end_as(&mut lab, &a, true, 20_000).unwrap());
-    assert!(look(&mut lab).1 <= ttl);
-    // The least time is over.
-    assert!(end_as(&mut lab, &a, true, 0).unwrap());
-    assert_eq!(look(&mut lab).0, "");
+    let (_, ttl, run) = look(&mut lab);
+    assert_eq!(run, of("done", &a));
+    assert!((10_000..=20_000).contains(&ttl), "{ttl}");
+    let fence = lab.keys[3].clone();
+    let stored: String = redis::from_redis_value(lab.raw(&["GET", &fence])).unwrap();
+    assert!(stored.starts_with(&format!("{token} {} ", token / 1000)), "{stored}");
+    assert!(lab.ttl(3) as u64 > YEAR);
 }
 
 #[test]

@@ -63,6 +63,11 @@ impl LossSignal {
         self.reason().is_some()
     }
 
+    /// Whether all holds are still valid.
+    pub(crate) fn is_held(&self) -> bool {
+        self.holds.iter().all(|Watched { hold, executor }| !hold.remaining(executor.now()).is_zero())
+    }
+
     /// The reason of the loss. `None` while the hold is held and after it was released in time.
     pub fn reason(&self) -> Option<Loss> {
         self.lost().map(|(_, loss)| loss)

@@ -11,9 +11,11 @@ local id, lease, period, not_after = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[5]
 --@include run
 local held = redis.call('HGETALL', lock)
 
--- A resend. A replica, which may know of a run that is over, refuses the deletion of what does not exist.
+-- A resend. Its caller counts the lease from when this copy was sent, so it begins anew. Where there is nothing to
+-- write, the deletion of what does not exist shows that this is no replica.
 if held[1] == id then
   redis.call('HDEL', lock, '')
+  if redis.call('PTTL', lock) < lease + 0 then redis.call('PEXPIRE', lock, lease) end
   return {'GRANTED', string.match(held[2], '^%d*'), now}
 end
 if not_after ~= '0' and now > not_after + 0 then return {'STALE', now} end
@@ -30,7 +32,6 @@ end
 -- The hold comes first: a period whose run has no hold would have no run.
 local token = string.format('%.0f', time)
 --@include hold
---@include counter_ttl
-local ttl = math.max(counter_ttl + 0, 2 * period)
-redis.call('SET', fence, token .. ' ' .. now .. ' 0 running ' .. id, 'PX', string.format('%.0f', ttl))
+local said = token .. ' ' .. now .. ' 0 running '
+--@include note_run
 return {'GRANTED', token, now}

@@ -16,6 +16,7 @@ on_every_server! {
     the_cohort_of_a_kept_hold_waits_for_its_end,
     a_retained_hold_is_kept_until_its_lease_ends,
     readers_writers_permits_and_several_are_kept,
+    what_is_kept_is_kept_after_a_downgrade,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -178,5 +179,18 @@ async fn readers_writers_permits_and_several_are_kept(env: Env) {
     env.soon("the first is lost", guard.lost()).await;
     assert_eq!(guard.keep().unwrap_err().kind(), ErrorKind::Lost);
     other.lock_all(&["e", "f"]).acquire().timeout(LONG).await.unwrap().release().await.unwrap();
+    env.leaves_keys();
+}
+
+async fn what_is_kept_is_kept_after_a_downgrade(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let (lock, holder) = (client.rw_lock("a"), Holder::new());
+    let write = async || lock.write().expires_after(60_000 * MS).holder(&holder).await.unwrap();
+    let (one, two) = (write().await, write().await);
+    one.keep().unwrap();
+    drop(two.downgrade().await.unwrap());
+    env.eventually("nobody has it", async || client.stats().held == 0).await;
+    assert!(other.rw_lock("a").try_write().await.unwrap().is_none());
+    other.rw_lock("a").try_read().await.unwrap().unwrap().release().await.unwrap();
     env.leaves_keys();
 }

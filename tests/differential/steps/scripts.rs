@@ -129,8 +129,13 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["0", "1"], &["", "x"]),
         mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
     ];
-    let end =
-        vec![attempt_id(), mostly(&["done", "failed"], &["", "running", "a b"]), mostly(&["0", "20000"], &["x", ""])];
+    let end = vec![
+        attempt_id(),
+        lease(),
+        mostly(&["31622400000"], &["0", "", "x"]),
+        mostly(&["done", "failed"], &["", "running", "a b"]),
+        mostly(&["0", "20000"], &["x", ""]),
+    ];
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),

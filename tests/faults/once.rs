@@ -1,0 +1,57 @@
+//! Runs that happen once in a period, when answers are lost and the client cleans up.
+
+use std::time::Duration;
+
+use bowline::RunOutcome;
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::ms;
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_run_whose_grant_was_lost_begins_with_its_second_copy,
+    an_end_whose_answer_was_lost_is_an_end,
+    a_clean_up_does_not_end_the_least_time,
+}
+
+const LONG_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const KEY: &str = "bowline:once:{a}";
+
+fn left(env: &Env) -> i64 {
+    env.redis(&["PTTL", KEY])
+}
+
+async fn a_run_whose_grant_was_lost_begins_with_its_second_copy(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    faults.next("once_begin", [Fault::LoseReply]);
+    let once = client.once("a", LONG_PERIOD);
+    let valid = once.run(async |run| run.is_valid()).await.unwrap();
+    assert_eq!((valid, faults.calls("once_begin")), (Some(true), 2));
+    assert_eq!(once.inspect().await.unwrap().last.unwrap().outcome, RunOutcome::Done);
+    assert_eq!(once.run(async |_| ()).await.unwrap(), None);
+}
+
+async fn an_end_whose_answer_was_lost_is_an_end(env: Env) {
+    for least in [0, 60_000] {
+        let (client, faults) = faulty_client(&env, |config| config).await;
+        faults.next("once_end", [Fault::LoseReply]);
+        let once = client.once("a", ms(1000)).at_least(ms(least));
+        env.eventually("it runs", async || once.run(async |_| ()).await.unwrap().is_some()).await;
+        assert_eq!(faults.calls("once_end"), 2);
+        let state = once.inspect().await.unwrap();
+        assert_eq!(state.last.unwrap().outcome, RunOutcome::Done);
+        assert_eq!((state.holds_for.is_some(), left(&env) > 20_000), (least > 0, least > 0));
+    }
+    env.leaves_keys();
+}
+
+async fn a_clean_up_does_not_end_the_least_time(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let once = client.once("a", LONG_PERIOD).at_least(ms(60_000));
+    assert_eq!(once.run(async |_| 1).await.unwrap(), Some(1));
+    // The client cancels what it has ended lately: the server may have gone back to an older state.
+    faults.gap();
+    env.eventually("it cleans up", async || faults.answered("lock_cancel") > 0).await;
+    assert!(left(&env) > 20_000, "{}", left(&env));
+    env.leaves_keys();
+}
