@@ -33,8 +33,8 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// a heartbeat to another system.
 ///
 /// Returned by [`Client::once`](crate::Client::once). A handle is cheap to make and to clone, and stores nothing in
-/// Redis. It starts nothing by itself: every program calls [`run`](Self::run) by its own timer, at least once in a
-/// period.
+/// Redis. It starts nothing by itself: every program calls [`run`](Self::run) by its own timer, several times in a
+/// period. A call only at the beginning of a period could be early, by the server's clock.
 ///
 /// # Guarantees
 /// - Periods are those of the server's clock, counted from 1970-01-01 00:00 UTC: the clocks of the programs' hosts do
