@@ -63,7 +63,11 @@ fn retry(lab: &mut Lab, attempt: &Attempt) -> Begun {
 }
 
 fn end_as(lab: &mut Lab, attempt: &Attempt, is_done: bool, least: u64) -> Result<bool, String> {
-    let sent = runs(YEAR, false).end_run(attempt.wire(), is_done, Duration::from_millis(least)).unwrap();
+    end_in(lab, attempt, YEAR, is_done, least)
+}
+
+fn end_in(lab: &mut Lab, attempt: &Attempt, period: u64, is_done: bool, least: u64) -> Result<bool, String> {
+    let sent = runs(period, false).end_run(attempt.wire(), is_done, Duration::from_millis(least)).unwrap();
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("once_end", &keys, &sent.words(), false, |words| {
         let was_held = words.word() == "RELEASED";
@@ -129,7 +133,7 @@ fn what_is_known_of_a_run_outlives_the_next_period() {
         tried(&mut lab, &a, period, false).unwrap().token();
         let ttl = lab.ttl(3) as u64;
         assert!((least - 5000..=least).contains(&ttl), "{ttl}");
-        assert!(end(&mut lab, &a));
+        assert!(end_in(&mut lab, &a, period, true, 0).unwrap());
         let ttl = lab.ttl(3) as u64;
         assert!((least - 5000..=least).contains(&ttl), "{ttl}");
     }

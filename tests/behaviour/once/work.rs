@@ -131,12 +131,20 @@ async fn dropped_at_any_poll_it_leaves_nothing(env: Env) {
 
 async fn a_closed_client_stops_its_work(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
+    let (begun, begins) = futures::channel::oneshot::channel();
     let running = env.spawn({
         let once = client.once("a", LONG_PERIOD);
-        async move { once.run(|_| pending::<()>()).await }
+        async move {
+            let work = async move |_| {
+                begun.send(()).unwrap();
+                pending::<()>().await;
+            };
+            once.run(work).await
+        }
     });
     let again = other.once("a", LONG_PERIOD).retry_on_error();
-    env.eventually("it runs", async || outcome(&again).await == Some(RunOutcome::Running)).await;
+    env.soon("it runs", begins).await.unwrap();
+    assert_eq!(outcome(&again).await, Some(RunOutcome::Running));
     client.close().await;
     let error = env.soon("it stops", running).await.unwrap_err();
     assert_eq!((error.kind(), loss_of(&error)), (ErrorKind::Lost, Some(Loss::Closed)));
