@@ -47,8 +47,8 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// - A run whose program has crashed keeps others away until its lease ends, and counts as the run of its period.
 ///
 /// # Not guaranteed
-/// - A period can pass without its work: if nobody calls in it, or if a run begins whose program never learns of it,
-///   because the answer was lost or too few replicas have acknowledged the grant. With
+/// - A period can pass without its work. Perhaps nobody calls in it. Or the server begins a run, and the program does
+///   not learn of that in time: the answer was lost or late, or too few replicas have acknowledged the grant. With
 ///   [`retry_on_error`](Self::retry_on_error), the next call begins another run.
 /// - With [`retry_on_error`](Self::retry_on_error), work that was done is repeated if the server did not answer the
 ///   command that ends its run.

@@ -203,17 +203,17 @@ macro_rules! guards {
                 protect("protect", || loss(&self.owned), lost(&self.owned), work).await
             }
 
-            /// Leaves the hold in Redis, where it stays until its lease ends: for [`remaining`](Self::remaining) at
-            /// least. Nobody releases it, not even [`Client::close`](crate::Client::close). Sends no command.
+            /// Leaves the hold in Redis until its lease ends, which takes [`remaining`](Self::remaining) at least. The
+            /// client does not release the hold, not even when it is [closed](crate::Client::close). Sends no command.
             ///
             /// The hold is not renewed any more. Choose its time with
             /// [`expires_after`](crate::Acquire::expires_after) and [`extend`](Self::extend): a hold that the watchdog
             /// renewed lasts for two thirds to the whole of its lease. If several guards of one
-            /// [`Holder`](crate::Holder) share the hold, it is renewed until the last of them is gone, and left then,
-            /// also after a downgrade or an upgrade.
+            /// [`Holder`](crate::Holder) share the hold, the client renews it until the last of them is gone, and
+            /// leaves it then. A downgrade or an upgrade does not change that.
             ///
             /// # Errors
-            /// The guard is gone in any case, and a hold that is not left is released.
+            /// The guard is gone in any case. If there is an error, the hold is released.
             /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before.
             /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the hold is that of a
             ///   [`RedLock`](crate::RedLock).

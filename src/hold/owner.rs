@@ -200,22 +200,23 @@ impl HoldOwner {
         self.can_be_kept()?;
         self.kept.store(true, Ordering::Release);
         let Some(mut last) = Arc::into_inner(self) else { return Ok(()) };
-        if last.leave() {
+        if last.keep_or_hand_off() {
             return Ok(());
         }
-        // The client was closed meanwhile, or the lease has ended.
-        let loss = last.hold.loss(last.context().now()).unwrap_or(Loss::Expired);
+        // Closing takes the hold away before it tells the hold.
+        let unknown = if last.context().engine.is_closed() { Loss::Closed } else { Loss::Expired };
+        let loss = last.hold.loss(last.context().now()).unwrap_or(unknown);
         Err(lost_error(&last.hold, "keep", loss))
     }
 
-    /// Ends what the client does for the hold, if it is kept or goes to the next member of its cohort.
-    fn leave(&mut self) -> bool {
+    /// `true`: nothing is left to release. The hold stays in Redis, because it is kept, or the next member of its cohort
+    /// has it.
+    fn keep_or_hand_off(&mut self) -> bool {
         let Self { source, hold, in_cohort, kept, .. } = self;
         if !self.ended && *kept.get_mut() {
             let now = source.context.now();
             // Members of its cohort ask the server from now on, as everybody else.
-            source.context.engine.release(hold, now);
-            self.ended = hold.release(now).is_ok();
+            self.ended = source.context.engine.leave_in_redis(hold, now) && hold.release(now).is_ok();
         } else {
             self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(&source.context, hold));
         }
@@ -252,7 +253,7 @@ impl Drop for HoldOwner {
         if let Some(holder) = self.holder {
             self.source.reentry.leave(holder, &self.hold.keys);
         }
-        if self.ended || self.leave() {
+        if self.ended || self.keep_or_hand_off() {
             return;
         }
         let now = self.context().now();

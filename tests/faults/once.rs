@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::RunOutcome;
+use bowline::{ErrorKind, RunOutcome};
 
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::ms;
@@ -12,6 +12,9 @@ on_every_runtime! {
     a_run_whose_grant_was_lost_begins_with_its_second_copy,
     an_end_whose_answer_was_lost_is_an_end,
     a_clean_up_does_not_end_the_least_time,
+    work_is_not_called_if_its_beginning_has_no_answer,
+    work_that_is_done_counts_although_its_end_has_no_answer,
+    a_run_that_was_begun_too_late_to_be_known_is_not_run,
 }
 
 const LONG_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -54,4 +57,43 @@ async fn a_clean_up_does_not_end_the_least_time(env: Env) {
     env.eventually("it cleans up", async || faults.answered("lock_cancel") > 0).await;
     assert!(left(&env) > 20_000, "{}", left(&env));
     env.leaves_keys();
+}
+
+/// The server has executed the request. Only a retry gets another run in the period.
+async fn work_is_not_called_if_its_beginning_has_no_answer(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(300))).await;
+    faults.always("once_begin", Fault::LoseReply);
+    let once = client.once("a", LONG_PERIOD);
+    let error = once.run(async |_| panic!("it has not begun")).await.map(|_: Option<()>| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    env.eventually("its hold is cancelled", async || left(&env) == -2).await;
+    let other = env.client().await;
+    let other = other.once("a", LONG_PERIOD);
+    assert_eq!(other.inspect().await.unwrap().last.unwrap().outcome, RunOutcome::Abandoned);
+    assert_eq!(other.run(async |_| ()).await.unwrap(), None);
+    assert_eq!(other.retry_on_error().run(async |_| 1).await.unwrap(), Some(1));
+}
+
+async fn work_that_is_done_counts_although_its_end_has_no_answer(env: Env) {
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let is_noted = matches!(fault, Fault::LoseReply);
+        let name = if is_noted { "a" } else { "b" };
+        let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(300))).await;
+        faults.always("once_end", fault);
+        let once = client.once(name, LONG_PERIOD);
+        assert_eq!(once.run(async |_| 1).await.unwrap(), Some(1));
+        env.eventually("its hold is gone", async || once.inspect().await.unwrap().holds_for.is_none()).await;
+        let outcome = once.inspect().await.unwrap().last.unwrap().outcome;
+        assert_eq!(outcome, if is_noted { RunOutcome::Done } else { RunOutcome::Abandoned });
+        assert_eq!(once.run(async |_| ()).await.unwrap(), None);
+    }
+}
+
+/// The lease is over when the answer comes.
+async fn a_run_that_was_begun_too_late_to_be_known_is_not_run(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    faults.next("once_begin", [Fault::Slow(ms(500))]);
+    let once = client.once("a", LONG_PERIOD).at_most(ms(200));
+    assert_eq!(once.run(async |_| panic!("it has no hold")).await.unwrap(), None::<()>);
+    assert_eq!(once.inspect().await.unwrap().last.unwrap().outcome, RunOutcome::Abandoned);
 }

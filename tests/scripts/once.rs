@@ -6,6 +6,7 @@ use std::time::Duration;
 use bowline::wire;
 
 use crate::lab::{Attempt, CANCEL_GONE, CANCEL_RELEASED, LEASE, Lab, NOT_HELD, RELEASED, attempt};
+use crate::refusals::Refusal;
 
 /// A year of 366 days, in ms.
 const YEAR: u64 = 366 * 24 * 60 * 60 * 1000;
@@ -358,4 +359,42 @@ fn the_scripts_of_the_lock_renew_release_and_inspect_a_run() {
     assert_eq!((inspected.holder, inspected.token), (a.id.clone(), token.to_string()));
     assert_eq!((lab.release(&a), lab.release(&a)), (RELEASED, NOT_HELD));
     assert_eq!(look(&mut lab), (String::new(), -2, of("running", &a)));
+}
+
+/// A server that takes no writes may know of a run that is over, or not of one that is under way.
+#[test]
+fn a_server_that_takes_no_writes_says_nothing_of_runs() {
+    for (refusal, is_over) in Refusal::ALL.into_iter().flat_map(|refusal| [(refusal, false), (refusal, true)]) {
+        let mut lab = Lab::on(Refusal::server());
+        if !refusal.applies(&lab) {
+            continue;
+        }
+        lab.keys = runs(YEAR, false).keys();
+        let (a, b) = (attempt(1, 1), attempt(2, 1));
+        begin(&mut lab, &a).token();
+        // So that a resend has no lease to begin anew.
+        let lock = lab.keys[0].clone();
+        lab.raw(&["PEXPIRE", &lock, "90000"]);
+        assert!(!is_over || end(&mut lab, &a));
+        refusal.begin(&mut lab);
+        for attempt in [&a, &b] {
+            // A resend, and a call that finds another run.
+            assert_eq!(tried(&mut lab, attempt, YEAR, false), Err(refusal.code()), "{refusal:?} {is_over}");
+            assert_eq!(end_as(&mut lab, attempt, true, 0), Err(refusal.code()), "{refusal:?} {is_over}");
+        }
+        refusal.end(&mut lab);
+        assert_eq!(end(&mut lab, &a), !is_over, "{refusal:?}");
+    }
+}
+
+#[test]
+fn the_least_time_is_not_longer_if_the_clock_was_set_back_in_the_run() {
+    let mut lab = lab();
+    let a = attempt(1, 1);
+    let token = begin(&mut lab, &a).token();
+    let later = lab.now() + 3_600_000;
+    store(&mut lab, &format!("{token} {later} 0 {}", of("running", &a)));
+    assert!(end_as(&mut lab, &a, true, 20_000).unwrap());
+    let left = lab.ttl(0);
+    assert!((10_000..=20_000).contains(&left), "{left}");
 }

@@ -11,7 +11,7 @@ use crate::support::server::Server;
 
 /// Why a real server refuses what would write.
 #[derive(Clone, Copy, Debug)]
-enum Refusal {
+pub enum Refusal {
     /// `min-replicas-to-write`. Redis 6.2 does not look at it in scripts.
     TooFewReplicas,
     /// It was made a replica; its master is gone, and what it has may be old.
@@ -24,13 +24,13 @@ enum Refusal {
 const SNAPSHOT: &str = "taken.rdb";
 
 impl Refusal {
-    const ALL: [Self; 3] = [Self::TooFewReplicas, Self::Replica, Self::DiskFull];
+    pub const ALL: [Self; 3] = [Self::TooFewReplicas, Self::Replica, Self::DiskFull];
 
-    fn server() -> Server {
+    pub fn server() -> Server {
         Server::start_with(&["--dbfilename", SNAPSHOT])
     }
 
-    fn code(self) -> String {
+    pub fn code(self) -> String {
         let code = match self {
             Self::TooFewReplicas => "NOREPLICAS",
             Self::Replica => "READONLY",
@@ -40,11 +40,11 @@ impl Refusal {
     }
 
     /// Whether the server knows it for what scripts do.
-    fn applies(self, lab: &Lab) -> bool {
+    pub fn applies(self, lab: &Lab) -> bool {
         !(matches!(self, Self::TooFewReplicas) && lab.server.version().starts_with("redis 6"))
     }
 
-    fn begin(self, lab: &mut Lab) {
+    pub fn begin(self, lab: &mut Lab) {
         match self {
             Self::TooFewReplicas => drop(lab.raw(&["CONFIG", "SET", "min-replicas-to-write", "1"])),
             Self::Replica => drop(lab.raw(&["REPLICAOF", "127.0.0.1", "1"])),
@@ -61,7 +61,7 @@ impl Refusal {
         }
     }
 
-    fn end(self, lab: &mut Lab) {
+    pub fn end(self, lab: &mut Lab) {
         match self {
             Self::TooFewReplicas => drop(lab.raw(&["CONFIG", "SET", "min-replicas-to-write", "0"])),
             Self::Replica => drop(lab.raw(&["REPLICAOF", "NO", "ONE"])),

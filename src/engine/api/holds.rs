@@ -38,6 +38,11 @@ impl Engine {
         self.change(|state| state.release(hold, now));
     }
 
+    /// Forgets a hold that stays in Redis. `false`: it was lost, or the client was closed, and it is cleaned up.
+    pub(crate) fn leave_in_redis(&self, hold: &Hold, now: Instant) -> bool {
+        self.change(|state| state.hold_handler().end(hold.id.n, now))
+    }
+
     /// Releases the hold in the background.
     pub(crate) fn release_later(&self, hold: &Hold, now: Instant) {
         self.change(|state| {

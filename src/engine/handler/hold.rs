@@ -19,11 +19,13 @@ pub(in crate::engine) struct HoldHandler<'a> {
 }
 
 impl HoldHandler<'_> {
-    /// Ends the hold, and removes it from its cohort if it has one.
-    pub(in crate::engine) fn end(&mut self, n: u64, now: Instant) {
-        if let Some(hold) = self.assets.holds.remove(n) {
-            self.leave_cohort(&hold, now);
+    /// Ends the hold, and removes it from its cohort if it has one. `false`: it was over already.
+    pub(in crate::engine) fn end(&mut self, n: u64, now: Instant) -> bool {
+        let ended = self.assets.holds.remove(n);
+        if let Some(hold) = &ended {
+            self.leave_cohort(hold, now);
         }
+        ended.is_some()
     }
 
     fn leave_cohort(&mut self, hold: &Hold, now: Instant) {

@@ -27,7 +27,7 @@ impl HoldOwner {
         if let Some(quorum) = &self.quorum {
             return quorum.release().await;
         }
-        if self.leave() {
+        if self.keep_or_hand_off() {
             return Ok(());
         }
         let now = self.context().now();

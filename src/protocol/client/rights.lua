@@ -1,5 +1,5 @@
--- Issues every command that the scripts issue, so that a missing right is an error now. Leaves nothing. The commands of
--- votes and of shard channels are left out, because most users do not need them.
+-- Issues every command that the scripts issue, so that a missing right is an error now. Leaves nothing. Commands that
+-- only votes or shard channels need are left out: most users do without them.
 -- KEYS: key...
 -- ARGV: channel [type]...
 -- Reply: now
@@ -13,14 +13,14 @@ for n, key in ipairs(KEYS) do
   if ARGV[n + 1] == 'zset' then redis.call('ZADD', key, 'XX', 0, '') end
 end
 for n, key in ipairs(KEYS) do
-  local type = ARGV[n + 1]
+  local stored = ARGV[n + 1]
   -- The rights to remove come first: without them, what the others write would be left behind.
   redis.call('PEXPIRE', key, 1000)
   redis.call('DEL', key)
   redis.call('UNLINK', key)
   redis.call('EXISTS', key)
   redis.call('PTTL', key)
-  if type == 'hash' then
+  if stored == 'hash' then
     redis.call('HDEL', key, '')
     redis.call('HGET', key, '')
     redis.call('HMGET', key, '')
@@ -28,12 +28,12 @@ for n, key in ipairs(KEYS) do
     redis.call('HEXISTS', key, '')
     redis.call('HLEN', key)
     redis.call('HSET', key, '', '')
-  elseif type == 'list' then
+  elseif stored == 'list' then
     redis.call('LREM', key, 1, '')
     redis.call('LINDEX', key, 0)
     redis.call('LLEN', key)
     redis.call('RPUSH', key, '')
-  elseif type == 'string' then
+  elseif stored == 'string' then
     redis.call('GET', key)
     redis.call('STRLEN', key)
     redis.call('SET', key, '')

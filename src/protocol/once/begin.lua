@@ -14,8 +14,7 @@ local held = redis.call('HGETALL', lock)
 -- A resend. Its caller counts the lease from when this copy was sent, so it begins anew. Where there is nothing to
 -- write, the deletion of what does not exist shows that this is no replica.
 if held[1] == id then
-  redis.call('HDEL', lock, '')
-  if redis.call('PTTL', lock) < lease + 0 then redis.call('PEXPIRE', lock, lease) end
+  if redis.call('PTTL', lock) < lease + 0 then redis.call('PEXPIRE', lock, lease) else redis.call('HDEL', lock, '') end
   return {'GRANTED', string.match(held[2], '^%d*'), now}
 end
 if not_after ~= '0' and now > not_after + 0 then return {'STALE', now} end

@@ -21,7 +21,7 @@ local unused = keys == 0
 local used = unused and 0
 local left
 if keys == 1 then
-  -- Most likely a sole hold. There is none beside a queue, because whoever queues up stores it in full before.
+  -- Most likely a sole hold. No queue is beside it: a script that queues up a ticket first stores the hold in full.
 --@include sole
   if sole then keys = 2 end
 end
