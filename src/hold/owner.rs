@@ -101,9 +101,8 @@ impl HoldOwner {
             return Err(context.closed(operation, &old.keys));
         };
         // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late
-        // request then finds nothing to change. So it is not kept in any case: what is kept is the new one.
+        // request then finds nothing to change.
         let mut this = self;
-        let kept = std::mem::take(this.kept.get_mut());
         // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new
         // hold does not belong to the cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
@@ -124,7 +123,7 @@ impl HoldOwner {
             let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
             return Err(lost_error(&owned.hold, operation, loss));
         }
-        *owned.kept.get_mut() = kept;
+        *owned.kept.get_mut() = *this.kept.get_mut();
         let owned = Arc::new(owned);
         if let Some(vacant) = vacant {
             vacant.fill(&owned);

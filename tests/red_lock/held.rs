@@ -281,7 +281,7 @@ async fn a_hold_cannot_be_kept_alone_or_with_others(env: Env) {
     let error = program.locks.lock("a").await.unwrap().keep().unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")));
     let several = || MultiLock::new().lock(&program.clients[0].lock("b")).red_lock(&program.locks, "a");
-    let error = several().acquire().await.unwrap().keep().unwrap_err();
+    let error = several().acquire().expires_after(ms(20_000)).await.unwrap().keep().unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")));
     // Both are released.
     several().acquire().timeout(ms(5000)).await.unwrap().release().await.unwrap();

@@ -1,8 +1,9 @@
 //! Futures dropped at every point: nothing of them stays, and the next waiter is served.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
-use bowline::RwLock;
+use bowline::{Holder, RwLock};
 
 use super::{free_at_once, reader, writer};
 use crate::support::env::{Env, on_every_server};
@@ -13,6 +14,7 @@ on_every_server! {
     a_write_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing,
     a_downgrade_dropped_after_any_number_of_polls_leaves_nothing,
     an_upgrade_dropped_after_any_number_of_polls_leaves_nothing,
+    a_kept_hold_whose_upgrade_is_dropped_half_way_is_not_left,
     a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in,
 }
 
@@ -88,4 +90,31 @@ async fn a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in(env: Env) {
     env.soon("the reader behind it", behind).await.release().await.unwrap();
     reading.release().await.unwrap();
     env.soon("the writer behind that", last).await.release().await.unwrap();
+}
+
+/// The server may have either hold, and the client ends both.
+async fn a_kept_hold_whose_upgrade_is_dropped_half_way_is_not_left(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let mut half_way = 0;
+    for polls in 1.. {
+        assert!(polls < 100, "it never ends");
+        let name = format!("a{polls}");
+        let (lock, fresh, holder) = (client.rw_lock(&name), other.rw_lock(&name), Holder::new());
+        let kept = lock.read().expires_after(Duration::from_secs(60)).holder(&holder).await.unwrap();
+        let reading = lock.read().expires_after(Duration::from_secs(60)).holder(&holder).await.unwrap();
+        kept.keep().unwrap();
+        match polled(reading.try_upgrade(), polls, async || {}).await {
+            Some(upgraded) => {
+                drop(upgraded.unwrap());
+                assert!(fresh.try_read().await.unwrap().is_none(), "what was kept is left, as a writer's");
+                break;
+            }
+            None => {
+                half_way += 1;
+                free_at_once(&env, &fresh).await;
+            }
+        }
+    }
+    assert!(half_way > 0, "nothing was dropped half way");
+    env.leaves_keys();
 }
