@@ -60,6 +60,7 @@
 
 mod acquire;
 mod client;
+mod election;
 mod guard;
 mod latch;
 mod lock;
@@ -75,6 +76,7 @@ pub use acquire::{Acquire, TryAcquire};
 pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
+pub use election::{Election, ElectionChanges, Leadership};
 pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
 pub use latch::CountDownLatch;
 pub use lock::Lock;
@@ -85,6 +87,6 @@ pub use red_lock::{RedLock, RedLockBuilder};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;
 
-/// The builder is the same in both APIs: call [`block`](LatchWait::block) or `.await`.
+/// The builders are the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
-pub use crate::LatchWait;
+pub use crate::{Campaign, LatchWait};

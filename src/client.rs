@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
+use crate::election::Election;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
@@ -116,6 +117,12 @@ impl Client {
     /// first operation. Sends nothing.
     pub fn once(&self, name: &str, every: Duration) -> Once {
         Once::new(&self.source, name, every)
+    }
+
+    /// Returns the election `name`, in which programs campaign to lead. Names are those of [`lock`](Self::lock). Sends
+    /// nothing.
+    pub fn election(&self, name: &str) -> Election {
+        Election::new(&self.source, name)
     }
 
     /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`]

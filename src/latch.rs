@@ -19,7 +19,7 @@ use crate::runtime::Executor;
 use once::{CopyAnswer, once};
 
 mod once;
-mod wait;
+pub(crate) mod wait;
 
 /// The largest count of a latch: 1,048,576.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -270,7 +270,7 @@ impl IntoFuture for LatchWait {
                 );
                 return Err(error.with_name(&keys.name));
             }
-            wait::wait(context, keys, self.timeout).await
+            wait::wait(context, OPERATION, keys, self.timeout).await
         })
     }
 }

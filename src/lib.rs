@@ -40,6 +40,7 @@ mod context;
 mod driver;
 #[cfg(feature = "serde")]
 mod duration_text;
+mod election;
 mod engine;
 mod error;
 mod handle;
@@ -83,6 +84,9 @@ pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use election::{
+    Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LABEL, MAX_LEADER_VALUE, Term,
+};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};

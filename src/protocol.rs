@@ -8,6 +8,7 @@ pub(crate) mod attempt_id;
 mod call;
 mod client;
 pub(crate) mod dispatch;
+pub(crate) mod election;
 mod facts;
 mod failure;
 mod fields;

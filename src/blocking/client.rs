@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::election::Election;
 use super::latch::CountDownLatch;
 use super::lock::Lock;
 use super::multi_lock::MultiLock;
@@ -75,6 +76,11 @@ impl Client {
     /// Returns the count-down latch `name`: see [`bowline::Client::latch`](crate::Client::latch).
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(self.inner.latch(name), self.inner.executor().clone())
+    }
+
+    /// Returns the election `name`: see [`bowline::Client::election`](crate::Client::election).
+    pub fn election(&self, name: &str) -> Election {
+        Election::new(self.inner.election(name), self.inner.executor().clone())
     }
 
     /// Returns work that runs at most once in each period: see [`bowline::Client::once`](crate::Client::once).

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::hold::extend::extend;
 use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, lost_error};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 
@@ -96,6 +97,11 @@ impl LockGuard {
     /// The lease of the hold.
     pub(crate) fn lease(&self) -> Duration {
         self.owned.hold.lease
+    }
+
+    /// The attempt that was granted.
+    pub(crate) fn attempt(&self) -> AttemptId {
+        self.owned.hold.id
     }
 
     /// Ends the run whose hold this is. The guard was never shared.

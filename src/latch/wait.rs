@@ -15,34 +15,38 @@ use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::Acquired;
 
-const OPERATION: &str = "wait";
-
 /// A latch has no units, so a waiter asks for none.
 const AMOUNT: u32 = 0;
 
-/// Waits until the latch is open, within the timeout.
-pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Option<Duration>) -> Result<()> {
+/// Waits until the latch is open, or the election has changed, within the timeout.
+pub(crate) async fn wait(
+    context: &Arc<Context>,
+    operation: &'static str,
+    keys: &Arc<Keys>,
+    timeout: Option<Duration>,
+) -> Result<()> {
     let waiting = async {
         let until = end_of(context, timeout);
         let last = LastFailure::default();
-        let opened = pin!(until_open(context, keys, (until, &last)));
-        let late = || timed_out(context, (keys, AMOUNT), error(keys, ErrorKind::TimedOut), &last);
+        let opened = pin!(until_open(context, operation, keys, (until, &last)));
+        let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
         in_time(context, until, opened, late).await
     };
-    observe::acquiring(context.observed(OPERATION, keys), true, meter::of_wait, waiting).await
+    observe::acquiring(context.observed(operation, keys), true, meter::of_wait, waiting).await
 }
 
 async fn until_open(
     context: &Arc<Context>,
+    operation: &'static str,
     keys: &Arc<Keys>,
     (until, last): (Option<Instant>, &LastFailure),
 ) -> Result<()> {
     // A latch is never held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
-    let attempt = attempt.map_err(|Closed| error(keys, ErrorKind::Closed))?;
+    let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until, last);
     // On the heap: a waiting future would carry for hours what only a request needs.
-    let known = Box::pin(ask(keys, &mut waiter)).await?;
+    let known = Box::pin(ask(operation, keys, &mut waiter)).await?;
     let outcome = match known {
         Some(outcome) => outcome,
         None => waiter.decided().await,
@@ -60,20 +64,20 @@ async fn until_open(
         // attempt cancels it.
         Outcome::Gone => {
             let reason = "the latch ended, and it is not known whether it was counted down before";
-            Err(Error::because(ErrorKind::Lost, OPERATION, reason).with_name(&keys.name))
+            Err(Error::because(ErrorKind::Lost, operation, reason).with_name(&keys.name))
         }
-        Outcome::Failed(failure, _) => Err(failure.into_error(OPERATION).with_name(&keys.name)),
-        Outcome::Closed => Err(error(keys, ErrorKind::Closed)),
+        Outcome::Failed(failure, _) => Err(failure.into_error(operation).with_name(&keys.name)),
+        Outcome::Closed => Err(error(operation, keys, ErrorKind::Closed)),
     }
 }
 
 /// Sends requests until there is an answer. `None`: the ticket waits.
-async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome>> {
+async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome>> {
     let context = waiter.context;
-    let mut retry = context.retry(OPERATION, keys);
+    let mut retry = context.retry(operation, keys);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
-        let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| error(keys, ErrorKind::Closed))?;
+        let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| error(operation, keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent, &retry);
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
         let call = pin!(context.scripts().acquire(keys, args));
@@ -92,7 +96,7 @@ async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
             // Replies about primitives that can be held. The script of a latch never sends them.
             Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. } | Acquired::Over { .. }) => {
-                return Err(error(keys, ErrorKind::Protocol));
+                return Err(error(operation, keys, ErrorKind::Protocol));
             }
             Asked::Decided(outcome) => return Ok(Some(outcome)),
             Asked::Failed => {}
@@ -100,6 +104,6 @@ async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome
     }
 }
 
-fn error(keys: &Keys, kind: ErrorKind) -> Error {
-    Error::new(kind, OPERATION).with_name(&keys.name)
+fn error(operation: &'static str, keys: &Keys, kind: ErrorKind) -> Error {
+    Error::new(kind, operation).with_name(&keys.name)
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::Script;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
+use super::election::{Announcement, What};
 use super::key::Keys;
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
@@ -16,7 +17,7 @@ use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{client, mutex, once, vote};
+use super::{client, election, mutex, once, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -89,6 +90,11 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::new("p", Kind::Once { period: 1000, retries: true }, "n").unwrap();
     calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));
     calls.add(once::inspect(&keys));
+
+    let keys = Keys::new("p", Kind::Election, "n").unwrap();
+    let said = Announcement { what: What::Led, number: 0, label: "", value: "" };
+    calls.add(election::announce(&keys, SITE, id, said));
+    calls.add(election::look(&keys, 0, 1));
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();
     let proposal = Token::new(1);

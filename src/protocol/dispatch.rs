@@ -83,14 +83,14 @@ impl Scripts<'_> {
     /// The attempts that hold the resource, or the first thousand of them.
     pub(crate) async fn holders(self, keys: &Keys) -> Result<Vec<AttemptId>, Failure> {
         let ids: Vec<String> = match keys.kind {
-            Kind::Lock | Kind::Turn | Kind::Vote | Kind::Once { .. } => {
+            Kind::Lock | Kind::Turn | Kind::Vote | Kind::Once { .. } | Kind::Election => {
                 self.inspect_lock(keys).await?.holder.into_iter().map(|(id, ..)| id).collect()
             }
             Kind::Semaphore { .. } | Kind::ReadWrite => {
                 // The limit is only repeated in the answer.
                 self.inspect(keys, 1).await?.holds.into_iter().map(|hold| hold.attempt_id).collect()
             }
-            Kind::Latch => Vec::new(),
+            Kind::Latch | Kind::Watch { .. } => Vec::new(),
         };
         Ok(ids.iter().filter_map(|id| AttemptId::parse(id)).collect())
     }

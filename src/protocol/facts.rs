@@ -10,8 +10,10 @@ pub(super) struct Facts {
     pub(super) word: &'static str,
     /// The suffixes of its keys after the main key, in the order of `KEYS` in its scripts.
     pub(super) suffixes: &'static [&'static str],
-    /// The number of these keys, counted from the first, that a renewal needs.
-    pub(super) renewed: usize,
+    /// The suffixes of further keys, which only some of its scripts need.
+    pub(super) others: &'static [&'static str],
+    /// The suffixes of the keys that a renewal needs.
+    pub(super) renewed: &'static [&'static str],
     /// Whether a holder may acquire the resource again while it holds it.
     pub(super) is_reentrant: bool,
     /// The amount that covers two amounts which one caller wants. `None`: the caller would wait for itself.
@@ -27,7 +29,8 @@ pub(super) struct Facts {
 pub(super) const LOCK: Facts = Facts {
     word: "lock",
     suffixes: &["", ":queue", ":tickets", ":fence"],
-    renewed: 1,
+    others: &[],
+    renewed: &[""],
     is_reentrant: true,
     joint: |tokens, _| Some(tokens),
     joins_cohort: |_| true,
@@ -45,13 +48,21 @@ pub(super) const VOTE: Facts = Facts { word: "vote", ..LOCK };
 pub(super) const ONCE: Facts =
     Facts { word: "once", is_reentrant: false, joins_cohort: |_| false, asks_ahead: false, ..LOCK };
 
+/// The leadership of an election.
+pub(super) const ELECTION: Facts =
+    Facts { word: "election", others: &[":watchers", ":changes"], renewed: &["", ":changes"], ..ONCE };
+
+/// A wait for a change of an election. Its keys are those of the election.
+pub(super) const WATCH: Facts = Facts { word: ELECTION.word, suffixes: &["", ":watchers", ":changes"], ..LATCH };
+
 /// The keys of permits: of a semaphore and of a read-write lock.
 const SUFFIXES: &[&str] = &["", ":leases", ":queue", ":tickets", ":fence"];
 
 pub(super) const SEMAPHORE: Facts = Facts {
     word: "sem",
     suffixes: SUFFIXES,
-    renewed: 2,
+    others: &[],
+    renewed: &["", ":leases"],
     is_reentrant: false,
     joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
@@ -62,7 +73,8 @@ pub(super) const SEMAPHORE: Facts = Facts {
 pub(super) const READ_WRITE: Facts = Facts {
     word: "rw",
     suffixes: SUFFIXES,
-    renewed: 2,
+    others: &[],
+    renewed: &["", ":leases"],
     is_reentrant: true,
     joint: |one, other| (one == other).then_some(one),
     // Readers hold at the same time, so they have nothing to hand off to each other.
@@ -74,7 +86,8 @@ pub(super) const READ_WRITE: Facts = Facts {
 pub(super) const LATCH: Facts = Facts {
     word: "latch",
     suffixes: &["", ":tickets", ":calls"],
-    renewed: 0,
+    others: &[],
+    renewed: &[],
     is_reentrant: false,
     joint: |_, _| None,
     joins_cohort: |_| false,

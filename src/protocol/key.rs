@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
+use super::facts::Facts;
 use super::kind::Kind;
 use super::limits::WRITE;
 use super::slot;
@@ -43,7 +44,8 @@ impl Keys {
 
     fn below(kind: Kind, name: &str, main: &str) -> Self {
         let mut spelled = String::new();
-        for suffix in kind.facts().suffixes {
+        let Facts { suffixes, others, .. } = kind.facts();
+        for suffix in suffixes.iter().chain(*others) {
             spelled.push_str(main);
             spelled.push_str(suffix);
         }
@@ -69,7 +71,8 @@ impl Keys {
 
     /// The key with this suffix.
     pub(super) fn ending(&self, suffix: &str) -> &str {
-        self.all().find(|key| key.ends_with(suffix)).unwrap_or_default()
+        let Facts { suffixes, others, .. } = self.kind.facts();
+        self.spelled(suffixes.iter().chain(*others)).find(|key| key.ends_with(suffix)).unwrap_or_default()
     }
 
     /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It
@@ -82,17 +85,22 @@ impl Keys {
 
     /// All keys, in the order of `KEYS` in the scripts.
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
-        let mut rest = &*self.spelled;
-        self.kind.facts().suffixes.iter().map(move |suffix| {
-            let (key, behind) = rest.split_at_checked(self.main + suffix.len()).unwrap_or_default();
-            rest = behind;
-            key
-        })
+        self.spelled(self.kind.facts().suffixes.iter())
     }
 
     /// The keys that a renewal needs.
     pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
-        self.all().take(self.kind.facts().renewed)
+        self.kind.facts().renewed.iter().map(|suffix| self.ending(suffix))
+    }
+
+    /// The first keys, which have these suffixes.
+    fn spelled<'a>(&'a self, suffixes: impl Iterator<Item = &'a &'static str>) -> impl Iterator<Item = &'a str> {
+        let mut rest = &*self.spelled;
+        suffixes.map(move |suffix| {
+            let (key, behind) = rest.split_at_checked(self.main + suffix.len()).unwrap_or_default();
+            rest = behind;
+            key
+        })
     }
 }
 
@@ -114,8 +122,8 @@ impl Hash for Keys {
 /// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
 pub(super) fn type_of(key: &str) -> &'static str {
     match key.rsplit(':').next() {
-        Some("queue") => "list",
-        Some("tickets" | "leases" | "calls") => "zset",
+        Some("queue" | "changes") => "list",
+        Some("tickets" | "leases" | "calls" | "watchers") => "zset",
         Some("fence") => "string",
         _ => "hash",
     }

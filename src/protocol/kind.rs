@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::{Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE};
+use super::facts::{ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH};
 use super::ticket::{Claim, Ticket};
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
@@ -26,12 +26,19 @@ pub(crate) enum Kind {
         /// Whether a run that has not ended well does not count.
         retries: bool,
     },
+    /// The leadership of an election.
+    Election,
+    /// A wait for a change of an election.
+    Watch {
+        /// The revision of the last change that the caller knows.
+        known: u64,
+    },
 }
 
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Lock,
         Self::Semaphore { limit: 3 },
         Self::ReadWrite,
@@ -39,6 +46,8 @@ impl Kind {
         Self::Turn,
         Self::Vote,
         Self::Once { period: 1000, retries: false },
+        Self::Election,
+        Self::Watch { known: 0 },
     ];
 
     pub(super) fn facts(self) -> &'static Facts {
@@ -50,6 +59,8 @@ impl Kind {
             Self::Turn => &TURN,
             Self::Vote => &VOTE,
             Self::Once { .. } => &ONCE,
+            Self::Election => &ELECTION,
+            Self::Watch { .. } => &WATCH,
         }
     }
 

@@ -23,6 +23,9 @@ pub(crate) const MAX_TICKET_TTL: Duration = Duration::from_secs(30 * 60);
 /// How long a queue lives after its last use. It is longer than the life of any ticket.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
 
+/// The number of changes of an election that are remembered.
+pub(crate) const MAX_CHANGES: u32 = 64;
+
 /// The least time that a counter lives after a grant with a usual lease.
 const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
 
@@ -48,6 +51,7 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("COUNTER_LIMIT", (1 << 53) - 992),
     // A stored limit lives this long after its last use.
     ("LIMIT_TTL", 24 * 60 * 60 * 1000),
+    ("MAX_CHANGES", MAX_CHANGES as u64),
     // The most grants of one call. It replies "more" if there are more to make.
     ("MAX_GRANTED", 128),
     ("MAX_DROPPED", 64),

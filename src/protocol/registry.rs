@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::election::{Leading, Watch};
 use super::kind::Kind;
 use super::latch::Latch;
 use super::mutex::MUTEX;
@@ -9,11 +10,18 @@ use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, latch, mutex, once, permits, vote};
+use super::{client, election, latch, mutex, once, permits, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 6] =
-    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, once::SCRIPTS, permits::SCRIPTS];
+static SCRIPTS: [&[&LazyLock<Script>]; 7] = [
+    client::SCRIPTS,
+    election::SCRIPTS,
+    latch::SCRIPTS,
+    mutex::SCRIPTS,
+    vote::SCRIPTS,
+    once::SCRIPTS,
+    permits::SCRIPTS,
+];
 
 impl Kind {
     /// One kind for each group of scripts. A connecting client checks its rights on these.
@@ -27,6 +35,8 @@ impl Kind {
             Self::ReadWrite => with(&Permits::READ_WRITE.leased()),
             Self::Latch => with(&Latch),
             Self::Once { period, retries } => with(&Runs { period, retries }),
+            Self::Election => with(&Leading),
+            Self::Watch { known } => with(&Watch { known }),
         }
     }
 }
@@ -43,10 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scripts_of_every_kind_are_checked() {
-        let checked = Kind::CHECKED.map(Kind::renewal);
-        for kind in Kind::ALL {
-            assert!(checked.contains(&kind.renewal()), "{kind:?}");
+    fn every_command_is_checked() {
+        let rights = Script::all().find(|script| script.name() == "client_rights").unwrap();
+        let checked: Vec<_> = rights.commands().collect();
+        // Only votes and shard channels need these, and connecting reads the types.
+        let others = ["INFO", "LASTSAVE", "SPUBLISH", "TYPE"];
+        for script in Script::all() {
+            for command in script.commands().filter(|command| !others.contains(command)) {
+                assert!(checked.contains(&command), "{} calls {command}", script.name());
+            }
         }
     }
 

@@ -90,9 +90,10 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 36] = [
+const FRAGMENTS: [(&str, &str); 39] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
+    ("changes", include_str!("fragments/changes.lua")),
     ("claimed", include_str!("fragments/claimed.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
@@ -118,6 +119,7 @@ const FRAGMENTS: [(&str, &str); 36] = [
     ("promote", include_str!("fragments/promote.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),
+    ("renew", include_str!("fragments/renew.lua")),
     ("renewed", include_str!("fragments/renewed.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),
     ("run", include_str!("fragments/run.lua")),
@@ -127,6 +129,7 @@ const FRAGMENTS: [(&str, &str); 36] = [
     ("voted_at_once", include_str!("fragments/voted_at_once.lua")),
     ("voting", include_str!("fragments/voting.lua")),
     ("wanted", include_str!("fragments/wanted.lua")),
+    ("watched", include_str!("fragments/watched.lua")),
 ];
 
 fn compose(text: &str) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::call::{ScriptCall, Site};
+use super::election::{self, Announcement, What};
 use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::Latch;
@@ -62,6 +63,13 @@ impl Resource {
         turn() = Kind::Turn;
         /// The vote of a master of a RedLock.
         vote() = Kind::Vote;
+        /// The leadership of an election.
+        election() = Kind::Election;
+    }
+
+    /// A wait for a change of an election after the revision `known`.
+    pub fn watch(prefix: &str, name: &str, known: u64) -> Result<Self> {
+        Self::new(prefix, name, Kind::Watch { known })
     }
 
     /// The runs of a name, once in each period of so many milliseconds.
@@ -200,6 +208,30 @@ impl Resource {
     /// Reads what is known of the last run.
     pub fn inspect_run(&self) -> Request {
         sent(once::inspect(&self.keys))
+    }
+
+    /// Notes that a term of an election has begun.
+    pub fn led(&self, attempt: Attempt, label: &str) -> Request {
+        self.announce(attempt, Announcement { what: What::Led, number: 1, label, value: "" })
+    }
+
+    /// Publishes a value of a leader.
+    pub fn said(&self, attempt: Attempt, number: u64, label: &str, value: &str) -> Request {
+        self.announce(attempt, Announcement { what: What::Said, number, label, value })
+    }
+
+    /// Notes that a term of an election has ended.
+    pub fn ended(&self, attempt: Attempt, number: u64, label: &str) -> Request {
+        self.announce(attempt, Announcement { what: What::Ended, number, label, value: "" })
+    }
+
+    fn announce(&self, attempt: Attempt, said: Announcement<'_>) -> Request {
+        sent(election::announce(&self.keys, self.site(), id(attempt), said))
+    }
+
+    /// Reads the leader of an election and the changes after the revision `known`.
+    pub fn look_at_election(&self, known: u64, most: u32) -> Request {
+        sent(election::look(&self.keys, known, most))
     }
 
     /// Counts the subscribers to an inbox.

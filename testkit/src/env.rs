@@ -19,6 +19,7 @@ use bowline::{Executor, Reply};
 
 pub use super::counted::{Counting, Counts, TestClient};
 use super::deployment::{self, Deployment};
+use super::memory::is_memory;
 pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
@@ -174,10 +175,10 @@ impl Env {
         if deployment::is_wanted() { self.deployment().ttl_ms(key) } else { self.server().ttl_ms(key) }
     }
 
-    /// Keys on the server, without the counters of the fencing tokens.
+    /// Keys on the server, without those that [remember](super::memory::is_memory) the past.
     pub fn keys(&self) -> Vec<String> {
         let mut keys = self.inner.all_keys();
-        keys.retain(|key| !key.ends_with(":fence"));
+        keys.retain(|key| !is_memory(key));
         keys
     }
 

@@ -22,6 +22,7 @@ pub mod dump;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
 pub mod fake;
+pub mod memory;
 pub mod operations;
 pub mod polled;
 pub mod proxy;

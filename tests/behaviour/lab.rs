@@ -4,6 +4,7 @@
 mod acquire;
 mod client;
 pub(crate) mod cost;
+mod election;
 mod guard;
 mod once;
 mod primitives;
@@ -17,6 +18,7 @@ use bowline::{ConfigBuilder, blocking};
 use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use acquire::Acquire;
 pub(crate) use client::Client;
+pub(crate) use election::Changes;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

@@ -20,6 +20,7 @@ mod claim;
 mod client;
 mod cluster;
 mod duplicates;
+mod election;
 mod half_state;
 mod hand_over;
 mod heartbeat;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Client, Config, Connection};
+use bowline_testkit::memory::is_memory;
 use futures::future::{BoxFuture, FutureExt, ready};
 use uuid::Uuid;
 
@@ -349,7 +350,7 @@ impl World {
             // day.
             let lives_on = |key: &String| key.ends_with('}') || key.ends_with(":calls");
             let outlives = |key: &String| (is_latch(key) || key.starts_with("bowline:sem:")) && lives_on(key);
-            let stays = |key: &String| key.ends_with(":fence") || outlives(key);
+            let stays = |key: &String| is_memory(key) || outlives(key);
             self.must(keys.iter().all(stays), || format!("I7 keys are left: {keys:?}"));
         }
         // Everything that could not be cleaned up expires.

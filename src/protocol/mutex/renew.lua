@@ -15,17 +15,7 @@
 local reply = {now}
 for i, lock in ipairs(KEYS) do
   local id, lease, longest, extended = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
-  local held = redis.pcall('HGET', lock, id) or 0
-  if type(held) == 'table' then
-    -- The second call raises what the first one returned.
-    held = wrong_type(held) and -1 or redis.call('HGET', lock, id)
-  end
-  local token, stored = string.match(held, '^(%d+) (%d+)$')
-  held, stored = token or held, (stored or 0) + 0
-  if type(held) == 'string' and lease ~= '0' then
---@include renewed
-  end
-  if type(held) == 'number' then takes_writes(lock) end
+--@include renew
   reply[i + 1] = held
 end
 return reply

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
+use super::election::Election;
 use super::once::Once;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
@@ -43,6 +44,10 @@ impl Client {
 
     pub(crate) fn once(&self, name: &str, every: Duration) -> Once {
         Once(handle!(self, once, name, every))
+    }
+
+    pub(crate) fn election(&self, name: &str) -> Election {
+        Election(handle!(self, election, name))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bowline::dialled::{Stream, Streams};
 use bowline::embedded::{EmbeddedConnection, Server};
 use bowline::{Call, Connection, ConnectionError, Notice};
+use bowline_testkit::memory::is_memory;
 use event_listener::Event;
 use futures::future::{BoxFuture, Either, select, select_all};
 use futures::stream::BoxStream;
@@ -81,7 +82,7 @@ impl Place {
     /// The keys of what is held here, or waits.
     pub fn held(&self) -> Vec<String> {
         let keys = self.data.dump().into_keys().map(|key| String::from_utf8_lossy(&key).into_owned());
-        keys.filter(|key| !key.ends_with(":fence")).collect()
+        keys.filter(|key| !is_memory(key)).collect()
     }
 
     fn trouble(&self) -> Option<Trouble> {

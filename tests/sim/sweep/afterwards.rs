@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bowline::ErrorKind;
 use bowline::wire::{self, PREFIX, Resource};
+use bowline_testkit::memory::is_memory;
 
 use super::NAME;
 use super::operation::{Operation, Subject};
@@ -96,7 +97,7 @@ impl Scene {
         // A latch remembers calls for as long as copies of them may arrive.
         let [.., calls] = &Resource::latch(PREFIX, NAME).unwrap().keys()[..] else { panic!("a latch has calls") };
         keys.retain(|key| key != calls);
-        keys.retain(|key| !key.ends_with(":fence"));
+        keys.retain(|key| !is_memory(key));
         keys
     }
 }

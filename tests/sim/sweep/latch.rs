@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bowline::ErrorKind;
 use bowline::wire::{PREFIX, Resource};
+use bowline_testkit::memory::is_memory;
 
 use super::NAME;
 use super::afterwards::bound;
@@ -127,7 +128,7 @@ impl Scene {
         self.nothing_is_left(operation, fault, &subject, idle);
         self.pass(REMEMBERED);
         let mut keys = self.server.keys();
-        keys.retain(|key| !key.ends_with(":fence"));
+        keys.retain(|key| !is_memory(key));
         self.must(keys.is_empty(), &format!("in the end: {keys:?}"));
         self.idle = Some((subject, idle, tasks_before));
         ended

@@ -1,0 +1,55 @@
+//! Who leads.
+
+use std::time::{Duration, SystemTime};
+
+use uuid::Uuid;
+
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::election::change::StoredChange;
+use crate::protocol::election::{ElectionSeen, What};
+use crate::protocol::token::Token;
+
+/// The leader of an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Leader {
+    /// The [label](crate::Election::label) of the candidate, or empty.
+    pub label: String,
+    /// The fencing token of the term.
+    pub term: Token,
+    /// When the term began, by the server's clock.
+    pub since: SystemTime,
+    /// What the leader has [published](crate::Term::publish) last in this term.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub value: Option<String>,
+    /// The [`Client::id`](crate::Client::id) of the leader's client, or `None` if bowline did not write the key.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub client: Option<Uuid>,
+}
+
+impl Leader {
+    /// The leader that a change tells of.
+    pub(super) fn told_by(change: StoredChange) -> Self {
+        let StoredChange { what, term, since, client, label, value, .. } = change;
+        let value = (what == What::Said).then_some(value);
+        Self { label, term, since: SystemTime::UNIX_EPOCH + Duration::from_millis(since), value, client }
+    }
+
+    /// Who leads, by the hold and the last change.
+    pub(super) fn of(seen: ElectionSeen) -> Option<Self> {
+        let (id, term, _) = seen.lock.holder?;
+        match seen.changes.into_iter().next_back() {
+            Some(change) if change.term == term && change.what == What::Ended => None,
+            Some(change) if change.term == term => Some(Self::told_by(change)),
+            // The term has just begun, or the list was lost. Its token is the time of the grant in microseconds.
+            _ => Some(Self {
+                label: String::new(),
+                term,
+                since: SystemTime::UNIX_EPOCH + Duration::from_micros(term.get()),
+                value: None,
+                client: AttemptId::client_of(&id),
+            }),
+        }
+    }
+}

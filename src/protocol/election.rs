@@ -1,0 +1,169 @@
+//! Elections: their scripts as typed calls. The leader holds a lock, whose scripts acquire, release and cancel; the
+//! scripts of the election keep a list of what its leaders say, and tell those who watch it.
+
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Scripts, Site};
+use super::failure::Failure;
+use super::key::Keys;
+use super::latch::Latch;
+use super::limits::MAX_CHANGES;
+use super::mutex::MUTEX;
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis};
+use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
+use super::script::{Script, scripts};
+use super::ticket::Ticket;
+
+pub(crate) mod change;
+mod look;
+
+pub(crate) use look::ElectionSeen;
+
+scripts! {
+    "election", "election":
+    ANNOUNCE = "announce",
+    HEARTBEAT = "heartbeat",
+    LEADER = "leader",
+    RENEW = "renew",
+    WATCH = "watch",
+}
+
+/// The leadership of an election: a lock with other renewals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leading;
+
+/// A wait for a change after the revision `known`. It takes a ticket, and never a hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub(super) known: u64,
+}
+
+/// What a leader says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Announcement<'a> {
+    pub(crate) what: What,
+    /// Grows with each announcement of a term.
+    pub(crate) number: u64,
+    pub(crate) label: &'a str,
+    pub(crate) value: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The term has begun.
+    Led,
+    /// The leader has published a value.
+    Said,
+    /// The leader leads no more.
+    Ended,
+}
+
+impl What {
+    const ALL: [(Self, &'static str); 3] = [(Self::Led, "led"), (Self::Said, "said"), (Self::Ended, "ended")];
+
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(what, _)| *what == self).map_or("", |(_, word)| word)
+    }
+}
+
+/// The answer to an announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    /// `false`: the caller does not lead.
+    pub(crate) is_noted: bool,
+    /// Whether others are left to be told.
+    pub(crate) call_again: bool,
+    pub(crate) now: ServerMillis,
+}
+
+impl Resource for Leading {
+    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        MUTEX.acquire(keys, site, args)
+    }
+
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled> {
+        MUTEX.cancel(keys, site, ticket, from_tail)
+    }
+
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+        MUTEX.heartbeat(keys, site, tickets)
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        Some(self)
+    }
+}
+
+impl Held for Leading {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+        MUTEX.release(keys, site, id)
+    }
+
+    fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
+        MUTEX.requeue(keys, site, id, next)
+    }
+
+    /// Candidates form no cohorts.
+    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+        None
+    }
+
+    fn renewal(&self) -> &'static Script {
+        &RENEW
+    }
+}
+
+impl Resource for Watch {
+    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        let call = ScriptCall::new(&WATCH, keys.all(), look::watched).id(args.ticket.id).millis(args.ticket_ttl);
+        call.number(self.known).number(args.not_after).inbox(site)
+    }
+
+    /// Who waits for an election waits as for a latch.
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled> {
+        Latch.cancel(keys, site, ticket, from_tail)
+    }
+
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+        let call = ScriptCall::new(&HEARTBEAT, keys.all(), look::watchers).inbox(site).number(self.known);
+        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        None
+    }
+}
+
+pub(super) fn announce<'a>(
+    keys: &'a Keys,
+    site: Site<'a>,
+    id: AttemptId,
+    said: Announcement<'a>,
+) -> ScriptCall<'a, Announced> {
+    let Announcement { what, number, label, value } = said;
+    let of_changes = [keys.main(), keys.ending(":watchers"), keys.ending(":changes")];
+    let call = ScriptCall::new(&ANNOUNCE, of_changes.into_iter(), look::announced).id(id);
+    call.text(what.word()).number(number).text(label).text(value).inbox(site)
+}
+
+/// Reads the leader and the changes after `known`, at most `most`.
+pub(super) fn look(keys: &Keys, known: u64, most: u32) -> ScriptCall<'_, ElectionSeen> {
+    let keys = [keys.main(), keys.ending(":tickets"), keys.ending(":changes")];
+    ScriptCall::new(&LEADER, keys.into_iter(), look::seen).number(known).number(most)
+}
+
+impl Scripts<'_> {
+    pub(crate) async fn announce(
+        self,
+        keys: &Keys,
+        id: AttemptId,
+        said: Announcement<'_>,
+    ) -> Result<Announced, Failure> {
+        self.send(announce(keys, self.site(keys), id, said)).await
+    }
+
+    /// Reads the leader, and the changes after the revision `known`, as many as are stored. `None`: only the last one.
+    pub(crate) async fn look_at_election(self, keys: &Keys, known: Option<u64>) -> Result<ElectionSeen, Failure> {
+        let most = known.map_or(1, |_| MAX_CHANGES);
+        self.send(look(keys, known.unwrap_or_default(), most)).await
+    }
+}

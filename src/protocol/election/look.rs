@@ -1,0 +1,72 @@
+//! The replies of the election's scripts.
+
+use std::time::Duration;
+
+use super::Announced;
+use super::change::StoredChange;
+use crate::protocol::fields::Fields;
+use crate::protocol::limits::QUEUE_TTL;
+use crate::protocol::mutex::reply::{Inspected, inspected};
+use crate::protocol::reply::{Acquired, HeartbeatReply, TicketState};
+use crate::protocol::token::Token;
+
+/// An election, as it was seen at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ElectionSeen {
+    /// The leader's hold, and the number of candidates that wait.
+    pub(crate) lock: Inspected,
+    /// Whether there may have been changes between what was known and the first of `changes`.
+    pub(crate) missed: bool,
+    /// The oldest first.
+    pub(crate) changes: Vec<StoredChange>,
+}
+
+pub(super) fn announced(fields: &mut Fields<'_>) -> Option<Announced> {
+    let is_noted = match fields.word()? {
+        "NOTED" => true,
+        "NOT_HELD" => false,
+        _ => return None,
+    };
+    Some(Announced { is_noted, call_again: fields.flag()?, now: fields.number()? })
+}
+
+pub(super) fn seen(fields: &mut Fields<'_>) -> Option<ElectionSeen> {
+    let (lock, missed) = (inspected(fields)?, fields.flag()?);
+    let mut changes = Vec::new();
+    while !fields.at_end() {
+        changes.push(StoredChange::parse(fields.word()?)?);
+    }
+    changes.reverse();
+    Some(ElectionSeen { lock, missed, changes })
+}
+
+pub(super) fn watched(fields: &mut Fields<'_>) -> Option<Acquired> {
+    Some(match fields.word()? {
+        "OPEN" => Acquired::Granted { token: Token::NONE, now: fields.number()? },
+        "QUEUED" => {
+            Acquired::Queued { holder_left: left(fields)?, length: 0, call_again: false, now: fields.number()? }
+        }
+        "STALE" => Acquired::Stale { now: fields.number()? },
+        _ => return None,
+    })
+}
+
+/// The rest of the leader's lease. Without a leader there is no lease to wait for, so the ticket's own time to live
+/// decides when to ask again.
+fn left(fields: &mut Fields<'_>) -> Option<Option<Duration>> {
+    fields.ttl().map(|left| left.or(Some(QUEUE_TTL)))
+}
+
+pub(super) fn watchers(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {
+    let waiters = fields.entries();
+    let (now, holder_left, call_again) = (fields.number()?, left(fields)?, fields.flag()?);
+    let mut tickets = Vec::with_capacity(waiters);
+    for _ in 0..waiters {
+        tickets.push(match fields.word()? {
+            "WAITING" => TicketState::Waiting,
+            "OPEN" => TicketState::Granted(Token::NONE),
+            _ => return None,
+        });
+    }
+    Some(HeartbeatReply { now, holder_left, call_again, tickets })
+}
