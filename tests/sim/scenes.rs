@@ -9,6 +9,7 @@ use crate::stage::{Played, Stage, play};
 
 mod cluster;
 mod cohort;
+mod elections;
 mod failovers;
 mod latch;
 mod leases;
@@ -30,7 +31,7 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
-        "once_in_a_period" => SEEDS.min(16),
+        "elections" | "once_in_a_period" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -126,6 +127,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
     ("once_in_a_period", |stage| Box::pin(once::programs(stage))),
+    ("elections", |stage| Box::pin(elections::programs(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),
 ];
 

@@ -9,7 +9,9 @@
 -- The newest change; nil if none is known.
 local revision, what, term, number, since
 
+-- Keys of a wrong type are found here, before the first write.
 local function load_changes()
+  redis.call('ZCARD', tickets)
   revision, what, term, number, since =
     string.match(redis.call('LINDEX', changes, '-1') or '', '^(%d+) (%l+) (%d+) (%d+) (%d+) ')
 end

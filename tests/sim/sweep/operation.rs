@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, MultiLock, Result};
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use uuid::Uuid;
 
 use super::NAME;
@@ -144,6 +144,36 @@ pub const OPERATIONS: &[Operation] = &[
             let once = s.client.as_ref().unwrap().once(NAME, bowline::MAX_PERIOD);
             async move { once.run(|_| async {}).await.map(drop) }.boxed()
         },
+        ..PLAIN
+    },
+    Operation {
+        name: "campaign, publish, resign",
+        start: |s| {
+            let election = s.client.as_ref().unwrap().election(NAME);
+            async move {
+                let led = election.campaign().await?;
+                led.publish("x").await?;
+                led.resign().await
+            }
+            .boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "changes",
+        start: |s| {
+            let election = s.client.as_ref().unwrap().election(NAME);
+            async move {
+                let led = election.campaign().await?;
+                let mut changes = election.changes();
+                changes.next().await.transpose()?;
+                led.publish("x").await?;
+                changes.next().await.transpose().map(drop)
+            }
+            .boxed()
+        },
+        fails: LOST,
         ..PLAIN
     },
     Operation {
