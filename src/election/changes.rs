@@ -19,6 +19,7 @@ use crate::protocol::token::Token;
 /// What has changed in an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ElectionChange {
     /// A term has begun. The first change that is reported tells of the present term.
@@ -115,7 +116,9 @@ impl Watcher {
                 present.for_each(|change| self.report(change, true));
             }
             Some(known) => {
-                if seen.missed && known > 0 && last.is_some() {
+                // The first change of all is the beginning of a term.
+                let is_next = |first: &StoredChange| !seen.missed || known == 0 && first.what == What::Led;
+                if !seen.changes.first().is_none_or(is_next) {
                     self.read.push_back(ElectionChange::Missed);
                 }
                 seen.changes.into_iter().for_each(|change| self.report(change, false));

@@ -93,7 +93,9 @@ impl Slack {
     fn stored(&self, real: &Stored, embedded: &Stored) -> bool {
         match (real, embedded) {
             (Stored::String(real), Stored::String(embedded)) => self.words(real, embedded),
-            (Stored::List(real), Stored::List(embedded)) => real == embedded,
+            (Stored::List(real), Stored::List(embedded)) => {
+                self.lists(real, embedded, |real, embedded| self.words(real, embedded))
+            }
             (Stored::Hash(real), Stored::Hash(embedded)) => {
                 real.keys().eq(embedded.keys()) && real.iter().all(|(field, value)| self.words(value, &embedded[field]))
             }

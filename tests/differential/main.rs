@@ -16,6 +16,7 @@
 use bowline_testkit as support;
 
 mod agree;
+mod election;
 mod latch;
 mod pair;
 mod permits;

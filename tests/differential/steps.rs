@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{latch, permits};
+use crate::{election, latch, permits};
 use commands::command;
 use scripts::{script, ticket};
 
@@ -16,7 +16,8 @@ mod scripts;
 
 pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
-/// The keys of two locks, keys of no primitive, and those of a semaphore, a read-write lock and a latch.
+/// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock and a latch, and what an election
+/// has besides a lock's.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
@@ -26,6 +27,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain(of(Resource::semaphore(PREFIX, "s", 3)))
         .chain(of(Resource::read_write(PREFIX, "r")))
         .chain(of(Resource::latch(PREFIX, "l")))
+        .chain(of(Resource::watch(PREFIX, "e", 0)).skip(1))
         .collect()
 });
 
@@ -35,6 +37,7 @@ pub const NO_LOCK: usize = 8;
 pub const SEMAPHORE: usize = 15;
 pub const READ_WRITE: usize = 20;
 pub const LATCH: usize = 25;
+pub const ELECTION: usize = 28;
 
 const PREFIX: &str = "p";
 /// With [`PREFIX`]; a client follows.
@@ -103,12 +106,14 @@ fn step() -> impl Strategy<Value = Step> {
         20 => script(),
         20 => permits::script(),
         8 => latch::script(),
+        6 => election::script(),
         12 => vec(command(), 1..16).prop_map(Step::Commands),
         1 => select(SOURCES).prop_map(Step::Source),
         1 => select(&KEYS[..]).prop_map(Step::Expire),
         1 => (select(LOCKS.map(|lock| KEYS[lock + 2]).to_vec()), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
         2 => permits::outdate(),
         1 => latch::outdate(),
+        1 => election::outdate(),
         2 => readonly(),
         6 => select(&CLIENTS[..]).prop_map(Step::Listen),
         1 => select(&CLIENTS[..]).prop_map(Step::Deafen),
@@ -117,7 +122,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn readonly() -> impl Strategy<Value = Step> {
     let commands = vec(command(), 1..16).prop_map(Step::Commands);
-    prop_oneof![2 => script(), 2 => permits::script(), 1 => latch::script(), 1 => commands]
+    prop_oneof![2 => script(), 2 => permits::script(), 1 => latch::script(), 1 => election::script(), 1 => commands]
         .prop_map(|step| Step::Readonly(Box::new(step)))
 }
 

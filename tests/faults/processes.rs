@@ -7,6 +7,7 @@
 mod history;
 mod jobs;
 mod killed;
+mod leaders;
 mod process;
 mod registers;
 mod roles;
@@ -46,6 +47,7 @@ fn child() {
             keeper(&runtime, &client, async { client.semaphore("a", PERMITS).acquire_many(2).await.map(drop_later) })
         }
         "job" => runtime.block_on(jobs::call(&client)),
+        "candidate" => runtime.block_on(leaders::lead(&client)),
         "competitor" => runtime.block_on(compete(&client)),
         other => panic!("{other}"),
     }

@@ -174,6 +174,17 @@ async fn every_future_is_send_and_small() {
     drop(sent(once.try_run(|run| async move { run.is_valid().then_some(()).ok_or(run) })));
     drop(sent(once.inspect()));
 
+    let election = client.election("a");
+    let led = sent(election.campaign().into_future()).await.unwrap();
+    drop(sent(election.try_campaign()));
+    drop(sent(election.lead(|term| async move { term.token() })));
+    drop(sent(election.leader()));
+    drop(sent(election.changes()));
+    drop(sent(led.lost()));
+    drop(sent(led.protect(async {})));
+    drop(sent(led.publish("x")));
+    drop(sent(led.resign()));
+
     let latch = client.latch("a");
     drop(sent(latch.try_set(1, Duration::from_secs(1))));
     drop(sent(latch.count_down()));

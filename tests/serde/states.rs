@@ -6,6 +6,7 @@ use std::time::Duration;
 use bowline::embedded::Server;
 use bowline::tokio::Tokio;
 use bowline::{Client, Config, HolderState, RedLock, RedLockStats, Stats, Token};
+use futures::StreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -152,4 +153,24 @@ async fn work_that_runs_once_in_a_period() {
     once.run(async |_| ()).await.unwrap();
     let done = state().await;
     assert!(done["last"]["outcome"] == json!("done") && done["last"]["took"].is_string(), "{done}");
+}
+
+#[tokio::test]
+async fn the_leader_of_an_election_and_its_changes() {
+    let client = client().await;
+    let election = client.election("a").label("web-7");
+    let mut changes = election.changes();
+    let led = election.campaign().await.unwrap();
+    let leader = there_and_back(&election.leader().await.unwrap().unwrap());
+    assert_eq!((&leader["label"], &leader["term"]), (&json!("web-7"), &json!(led.token().get())));
+    assert_eq!((&leader["client"], &leader["value"]), (&json!(client.id().to_string()), &json!(null)));
+    led.publish("x").await.unwrap();
+    let published = there_and_back(&election.leader().await.unwrap().unwrap());
+    assert_eq!((&published["value"], &published["since"]), (&json!("x"), &leader["since"]));
+    let change = there_and_back(&changes.next().await.unwrap().unwrap());
+    assert_eq!(change, json!({ "elected": published }));
+    let term = led.token();
+    led.resign().await.unwrap();
+    let change = there_and_back(&changes.next().await.unwrap().unwrap());
+    assert_eq!(change, json!({ "ended": { "term": term } }));
 }

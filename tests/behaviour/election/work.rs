@@ -18,7 +18,8 @@ on_every_server! {
     a_campaign_dropped_after_any_number_of_polls_leaves_nothing,
     a_resignation_dropped_after_any_number_of_polls_ends_the_term,
     what_is_published_last_stays,
-    who_stops_watching_leaves_nothing;
+    who_stops_watching_leaves_nothing,
+    who_watches_before_the_first_term_learns_that_changes_were_missed;
     work_is_called_anew_after_a_loss,
     a_leader_is_renewed_and_stays_known,
 }
@@ -164,6 +165,25 @@ async fn who_stops_watching_leaves_nothing(env: Env) {
     drop(changes);
     led.resign().await.unwrap();
     env.eventually("nobody waits", async || env.keys().is_empty()).await;
+}
+
+async fn who_watches_before_the_first_term_learns_that_changes_were_missed(env: Env) {
+    let (client, watcher) = (env.client().await, env.client().await);
+    let mut changes = watcher.election("a").changes();
+    env.eventually("it waits", async || {
+        assert!(futures::poll!(changes.next()).is_pending());
+        watcher.stats().waiting == 1
+    })
+    .await;
+    let led = client.election("a").campaign().await.unwrap();
+    for n in 0..64 {
+        led.publish(&n.to_string()).await.unwrap();
+    }
+    let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
+    assert_eq!(change, ElectionChange::Missed);
+    let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
+    let ElectionChange::Elected(leader) = change else { panic!("{change:?}") };
+    assert_eq!((leader.term, leader.value.as_deref()), (led.token(), Some("0")));
 }
 
 async fn a_leader_is_renewed_and_stays_known(env: Env) {
