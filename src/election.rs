@@ -13,7 +13,7 @@ use crate::hold::guard::{LockGuard, Sealed, protect};
 use crate::hold::owner::HoldSource;
 use crate::hold::run::covered;
 use crate::protocol::kind::Kind;
-use crate::tuning::CAMPAIGN;
+use crate::tuning::AGAIN;
 
 pub use campaign::Campaign;
 pub use changes::{ElectionChange, ElectionChanges};
@@ -146,7 +146,7 @@ impl Election {
             let leadership = match Box::pin(self.campaign().led("lead")).await {
                 Ok(leadership) => leadership,
                 Err(error) if error.is_retryable() => {
-                    context.executor.sleep(CAMPAIGN).await;
+                    context.executor.sleep(AGAIN).await;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -173,7 +173,7 @@ impl Election {
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn leader(&self) -> Result<Option<Leader>> {
         let seen = self.primitive.ask("leader", |scripts, keys| scripts.look_at_election(keys, None)).await?;
-        self.primitive.context().observe(seen.lock.now);
+        self.primitive.context().observe(seen.now);
         Ok(Leader::of(seen))
     }
 

@@ -24,9 +24,9 @@ pub(crate) const VOTE: Pauses = pauses(50, 150);
 /// would be polling. The longest still comes several times per lease.
 pub(crate) const HEARTBEAT: Pauses = pauses(50, 3_200);
 
-/// Before a candidate campaigns again after an error that may pass. The campaign itself was repeated for the client's
-/// retry timeout, which may be zero.
-pub(crate) const CAMPAIGN: Duration = Duration::from_secs(1);
+/// Before a candidate campaigns again, or a stream of changes goes on, after an error that may pass. The request was
+/// repeated for the client's retry timeout, but that may be zero.
+pub(crate) const AGAIN: Duration = Duration::from_secs(1);
 
 /// Between attempts to subscribe to the inbox of a slot. They are long, because an attempt takes up to the command
 /// timeout, and heartbeats find a grant meanwhile.

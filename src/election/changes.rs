@@ -5,16 +5,17 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
-use futures::stream::{self, BoxStream, Stream};
+use futures::stream::{self, BoxStream, Stream, StreamExt};
 
 use super::state::Leader;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::handle::Primitive;
 use crate::latch::wait::wait;
 use crate::protocol::election::change::StoredChange;
 use crate::protocol::election::{ElectionSeen, What};
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
+use crate::tuning::AGAIN;
 
 /// What has changed in an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,8 @@ use crate::protocol::token::Token;
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ElectionChange {
-    /// A term has begun. The first change that is reported tells of the present term.
+    /// A term has begun. The first change, and one after [`Missed`](Self::Missed), tells of the present term, with the
+    /// value that was published last.
     Elected(Leader),
     /// The leader has published a value.
     Published(Leader),
@@ -31,18 +33,23 @@ pub enum ElectionChange {
         /// The fencing token of the term.
         term: Token,
     },
-    /// Some changes before the next one were not seen: more than 64 since the last one, or the server has lost them.
+    /// Changes were not seen: more than 64 since the last one, or the server has lost some. The changes that follow
+    /// tell of the present term.
     Missed,
 }
 
 /// The changes of an election, returned by [`Election::changes`](crate::Election::changes): first the present leader,
-/// if there is one, then each change. It is an endless [`Stream`]; use `futures::StreamExt::next` to read it.
+/// if there is one, then each change. It is an endless [`Stream`]; use `futures::StreamExt::next` to read it. It keeps
+/// the client alive.
 ///
-/// The server sends a message for each change, and is asked for the changes then. A change whose message was lost, and
-/// a term that ends without a word, are reported at most a third of the client's lease later, if the server can be
-/// reached. No change is reported twice.
+/// The server sends a message for each change, and is asked for the changes then. A change is reported at most a third
+/// of the client's lease later, if the server can be reached, when its message was lost, when more than 1,000 streams
+/// wait, or when a term ends because its leader is gone. No change is reported twice.
 ///
-/// After an error, the stream continues where it was. It ends after [`Closed`](ErrorKind::Closed).
+/// # Errors
+/// Those of a server that does not answer or refuses. After an error that may [pass](crate::Error::is_retryable), the
+/// stream goes on where it was, after a pause of 1 s. It ends after any other error, such as
+/// [`Closed`](crate::ErrorKind::Closed) and [`InvalidInput`](crate::ErrorKind::InvalidInput).
 ///
 /// # Cancel safety
 /// The future of the next change may be dropped and asked for again. No change is missed. Dropping the stream removes
@@ -53,13 +60,21 @@ pub struct ElectionChanges(BoxStream<'static, Result<ElectionChange>>);
 impl ElectionChanges {
     pub(super) fn of(primitive: &Primitive) -> Self {
         let watcher = Watcher { primitive: primitive.clone(), known: None, leads: None, read: VecDeque::new() };
-        Self(Box::pin(stream::unfold(Some(watcher), |watcher| async {
-            let mut watcher = watcher?;
-            match watcher.next().await {
-                Err(error) if error.kind() == ErrorKind::Closed => Some((Err(error), None)),
-                next => Some((next, Some(watcher))),
+        let changes = stream::unfold(Some((watcher, false)), |watcher| async {
+            let (mut watcher, has_failed) = watcher?;
+            if has_failed {
+                watcher.primitive.context().executor.sleep(AGAIN).await;
             }
-        })))
+            match watcher.next().await {
+                Err(error) if !error.is_retryable() => Some((Err(error), None)),
+                next => {
+                    let has_failed = next.is_err();
+                    Some((next, Some((watcher, has_failed))))
+                }
+            }
+        });
+        // Whoever asks for a change after the last one gets `None` again.
+        Self(Box::pin(changes.fuse()))
     }
 }
 
@@ -95,13 +110,14 @@ impl Watcher {
                 return Ok(change);
             }
             if let Some(known) = self.known {
+                let kind = Kind::Watch { known, leads: self.leads };
                 let name = self.primitive.name().unwrap_or_default();
-                let watch = Primitive::new(&self.primitive.source, Kind::Watch { known }, name);
+                let watch = Primitive::new(&self.primitive.source, kind, name);
                 wait(watch.context(), OPERATION, watch.keys(OPERATION)?, None).await?;
             }
             let known = self.known;
             let seen = self.primitive.ask(OPERATION, |scripts, keys| scripts.look_at_election(keys, known)).await?;
-            self.primitive.context().observe(seen.lock.now);
+            self.primitive.context().observe(seen.now);
             self.read(seen);
         }
     }
@@ -109,36 +125,46 @@ impl Watcher {
     fn read(&mut self, seen: ElectionSeen) {
         let last = seen.changes.last().map(|change| change.revision);
         match self.known {
-            // Only a leader whose hold has not ended is reported.
-            None => {
-                let term = seen.lock.holder.map(|(_, term, _)| term);
-                let present = seen.changes.into_iter().filter(|change| Some(change.term) == term);
-                present.for_each(|change| self.report(change, true));
+            Some(known) if !seen.missed => {
+                seen.changes.into_iter().for_each(|change| self.report(change));
+                self.known = Some(last.unwrap_or(known));
             }
-            Some(known) => {
-                // The first change of all is the beginning of a term.
-                let is_next = |first: &StoredChange| !seen.missed || known == 0 && first.what == What::Led;
-                if !seen.changes.first().is_none_or(is_next) {
+            before => {
+                if before.is_some() {
                     self.read.push_back(ElectionChange::Missed);
                 }
-                seen.changes.into_iter().for_each(|change| self.report(change, false));
+                self.begin(seen);
+                // Also downwards: the revision before may never come back.
+                self.known = Some(last.unwrap_or_default());
             }
         }
-        self.known = Some(last.or(self.known).unwrap_or_default());
     }
 
-    fn report(&mut self, change: StoredChange, is_first: bool) {
+    /// Reports the present state.
+    fn begin(&mut self, ElectionSeen { holder, changes, .. }: ElectionSeen) {
+        let term = holder.map(|(_, term)| term);
+        if let Some(ended) = self.leads.take_if(|leads| Some(*leads) != term) {
+            self.read.push_back(ElectionChange::Ended { term: ended });
+        }
+        // Only a leader whose hold has not ended is reported.
+        if let Some(present) = changes.into_iter().next_back().filter(|change| Some(change.term) == term) {
+            self.leads = term;
+            self.read.push_back(ElectionChange::Elected(Leader::told_by(present)));
+        }
+    }
+
+    fn report(&mut self, change: StoredChange) {
         let term = change.term;
+        let is_present = self.leads == Some(term);
         match change.what {
-            What::Ended if self.leads == Some(term) => {
+            What::Ended if is_present => {
                 self.leads = None;
                 self.read.push_back(ElectionChange::Ended { term });
             }
-            // The end of a term that was not reported.
+            What::Said if is_present => self.read.push_back(ElectionChange::Published(Leader::told_by(change))),
+            // The end of a term that was not reported, or the beginning of one that was.
             What::Ended => {}
-            What::Said if !is_first && self.leads == Some(term) => {
-                self.read.push_back(ElectionChange::Published(Leader::told_by(change)));
-            }
+            What::Led if is_present => {}
             What::Led | What::Said => {
                 self.leads = Some(term);
                 self.read.push_back(ElectionChange::Elected(Leader::told_by(change)));

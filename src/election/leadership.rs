@@ -12,7 +12,6 @@ use crate::handle::Primitive;
 use crate::hold::guard::{LockGuard, LossSignal};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::election::{Announcement, What};
-use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 
 /// The leadership of an election, returned by [`Election::campaign`]. [`resign`](Self::resign) ends the term and waits
@@ -117,10 +116,7 @@ impl Leadership {
     /// # Cancel safety
     /// If the future is dropped, the release continues in the background.
     pub async fn resign(self) -> Result<()> {
-        let Self { guard, term } = self;
-        // The release is what counts: if it is not noted that the term has ended, that is noticed.
-        let _ = Box::pin(term.announce("resign", What::Ended, "")).await;
-        guard.release().await
+        self.guard.release().await
     }
 
     pub(super) fn guard(&self) -> &LockGuard {
@@ -193,8 +189,8 @@ impl Term {
     /// - The errors of a server that does not answer or refuses. The value may have been published.
     ///
     /// # Cancel safety
-    /// After the future is dropped, the value may or may not have been published. Of several, the one whose call began
-    /// last stays.
+    /// After the future is dropped, the value may or may not have been published. Of several values, the one whose call
+    /// began last stays. A value that a later one has overtaken on its way is not reported.
     pub async fn publish(&self, value: &str) -> Result<()> {
         const OPERATION: &str = "publish";
         check(&self.announcer.primitive, "a value", value, MAX_LEADER_VALUE, OPERATION)?;
@@ -204,14 +200,9 @@ impl Term {
     async fn announce(&self, operation: &'static str, what: What, value: &str) -> Result<()> {
         let Announcer { primitive, id, label, last } = &*self.announcer;
         let number = last.fetch_add(1, Ordering::Relaxed) + 1;
-        let said = Announcement { what, number, label, value };
+        let said = Announcement { term: self.token, what, number, label, value };
         let announced = primitive.ask(operation, |scripts, keys| scripts.announce(keys, *id, said)).await?;
-        let context = primitive.context();
-        context.observe(announced.now);
-        if announced.call_again {
-            let watched = Primitive::new(&primitive.source, Kind::Watch { known: 0 }, self.name());
-            context.engine.promote_later(watched.keys(operation)?, context.now(), context.config.lease);
-        }
+        primitive.context().observe(announced.now);
         if announced.is_noted {
             return Ok(());
         }

@@ -18,7 +18,7 @@ pub struct Leader {
     pub label: String,
     /// The fencing token of the term.
     pub term: Token,
-    /// When the term began, by the server's clock.
+    /// When the term began, by the server's clock. Later than that if the clock was set back since the term before.
     pub since: SystemTime,
     /// What the leader has [published](crate::Term::publish) last in this term.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -31,25 +31,29 @@ pub struct Leader {
 impl Leader {
     /// The leader that a change tells of.
     pub(super) fn told_by(change: StoredChange) -> Self {
-        let StoredChange { what, term, since, client, label, value, .. } = change;
+        let StoredChange { what, term, client, label, value, .. } = change;
         let value = (what == What::Said).then_some(value);
-        Self { label, term, since: SystemTime::UNIX_EPOCH + Duration::from_millis(since), value, client }
+        Self { label, term, since: since(term), value, client }
     }
 
     /// Who leads, by the hold and the last change.
     pub(super) fn of(seen: ElectionSeen) -> Option<Self> {
-        let (id, term, _) = seen.lock.holder?;
-        match seen.changes.into_iter().next_back() {
-            Some(change) if change.term == term && change.what == What::Ended => None,
-            Some(change) if change.term == term => Some(Self::told_by(change)),
-            // The term has just begun, or the list was lost. Its token is the time of the grant in microseconds.
-            _ => Some(Self {
+        let (id, term) = seen.holder?;
+        match seen.changes.into_iter().next_back().filter(|change| change.term == term) {
+            Some(change) => Some(Self::told_by(change)),
+            // The term has just begun, or the list was lost.
+            None => Some(Self {
                 label: String::new(),
                 term,
-                since: SystemTime::UNIX_EPOCH + Duration::from_micros(term.get()),
+                since: since(term),
                 value: None,
                 client: AttemptId::client_of(&id),
             }),
         }
     }
+}
+
+/// A token is the time of its grant in microseconds.
+fn since(term: Token) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(term.get())
 }

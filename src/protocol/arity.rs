@@ -92,7 +92,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(once::inspect(&keys));
 
     let keys = Keys::new("p", Kind::Election, "n").unwrap();
-    let said = Announcement { what: What::Led, number: 0, label: "", value: "" };
+    let said = Announcement { term: Token::new(1), what: What::Led, number: 0, label: "", value: "" };
     calls.add(election::announce(&keys, SITE, id, said));
     calls.add(election::look(&keys, 0, 1));
 

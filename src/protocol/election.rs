@@ -8,10 +8,11 @@ use super::key::Keys;
 use super::latch::Latch;
 use super::limits::MAX_CHANGES;
 use super::mutex::MUTEX;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, released};
 use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
+use super::token::Token;
 
 pub(crate) mod change;
 mod look;
@@ -24,22 +25,27 @@ scripts! {
     HEARTBEAT = "heartbeat",
     LEADER = "leader",
     RENEW = "renew",
+    RESIGN = "resign",
     WATCH = "watch",
 }
 
-/// The leadership of an election: a lock with other renewals.
+/// The leadership of an election: a lock with renewals and a release of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leading;
 
-/// A wait for a change after the revision `known`. It takes a ticket, and never a hold.
+/// A wait for a change. It takes a ticket, and never a hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
+    /// The revision of the last change that the caller has read, or 0.
     pub(super) known: u64,
+    /// The term that the caller takes for the present one.
+    pub(super) leads: Option<Token>,
 }
 
 /// What a leader says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Announcement<'a> {
+    pub(crate) term: Token,
     pub(crate) what: What,
     /// Grows with each announcement of a term.
     pub(crate) number: u64,
@@ -53,7 +59,7 @@ pub(crate) enum What {
     Led,
     /// The leader has published a value.
     Said,
-    /// The leader leads no more.
+    /// The term has ended.
     Ended,
 }
 
@@ -68,10 +74,8 @@ impl What {
 /// The answer to an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
-    /// `false`: the caller does not lead.
+    /// `false`: the caller does not lead in that term.
     pub(crate) is_noted: bool,
-    /// Whether others are left to be told.
-    pub(crate) call_again: bool,
     pub(crate) now: ServerMillis,
 }
 
@@ -94,8 +98,10 @@ impl Resource for Leading {
 }
 
 impl Held for Leading {
+    /// Also notes that the term has ended.
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
-        MUTEX.release(keys, site, id)
+        let of_changes = [keys.ending(":watchers"), keys.ending(":changes")];
+        ScriptCall::new(&RESIGN, keys.all().chain(of_changes), released).id(id).site(site)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
@@ -112,10 +118,16 @@ impl Held for Leading {
     }
 }
 
+impl Watch {
+    fn news<'a, T>(self, call: ScriptCall<'a, T>) -> ScriptCall<'a, T> {
+        call.number(self.known).number(self.leads.map_or(0, Token::get))
+    }
+}
+
 impl Resource for Watch {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
         let call = ScriptCall::new(&WATCH, keys.all(), look::watched).id(args.ticket.id).millis(args.ticket_ttl);
-        call.number(self.known).number(args.not_after).inbox(site)
+        self.news(call).number(args.not_after).inbox(site)
     }
 
     /// Who waits for an election waits as for a latch.
@@ -124,8 +136,8 @@ impl Resource for Watch {
     }
 
     fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
-        let call = ScriptCall::new(&HEARTBEAT, keys.all(), look::watchers).inbox(site).number(self.known);
-        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+        let call = ScriptCall::new(&HEARTBEAT, keys.all(), look::watchers).inbox(site);
+        self.news(call).each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
     }
 
     fn held(&self) -> Option<&dyn Held> {
@@ -139,15 +151,15 @@ pub(super) fn announce<'a>(
     id: AttemptId,
     said: Announcement<'a>,
 ) -> ScriptCall<'a, Announced> {
-    let Announcement { what, number, label, value } = said;
+    let Announcement { term, what, number, label, value } = said;
     let of_changes = [keys.main(), keys.ending(":watchers"), keys.ending(":changes")];
     let call = ScriptCall::new(&ANNOUNCE, of_changes.into_iter(), look::announced).id(id);
-    call.text(what.word()).number(number).text(label).text(value).inbox(site)
+    call.number(term.get()).text(what.word()).number(number).text(label).text(value).inbox(site)
 }
 
 /// Reads the leader and the changes after `known`, at most `most`.
 pub(super) fn look(keys: &Keys, known: u64, most: u32) -> ScriptCall<'_, ElectionSeen> {
-    let keys = [keys.main(), keys.ending(":tickets"), keys.ending(":changes")];
+    let keys = [keys.main(), keys.ending(":changes")];
     ScriptCall::new(&LEADER, keys.into_iter(), look::seen).number(known).number(most)
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::attempt_id::AttemptId;
 use super::facts::{ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH};
 use super::ticket::{Claim, Ticket};
+use super::token::Token;
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +31,10 @@ pub(crate) enum Kind {
     Election,
     /// A wait for a change of an election.
     Watch {
-        /// The revision of the last change that the caller knows.
+        /// The revision of the last change that the caller has read, or 0.
         known: u64,
+        /// The term that the caller takes for the present one.
+        leads: Option<Token>,
     },
 }
 
@@ -47,7 +50,7 @@ impl Kind {
         Self::Vote,
         Self::Once { period: 1000, retries: false },
         Self::Election,
-        Self::Watch { known: 0 },
+        Self::Watch { known: 0, leads: None },
     ];
 
     pub(super) fn facts(self) -> &'static Facts {

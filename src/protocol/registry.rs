@@ -36,7 +36,7 @@ impl Kind {
             Self::Latch => with(&Latch),
             Self::Once { period, retries } => with(&Runs { period, retries }),
             Self::Election => with(&Leading),
-            Self::Watch { known } => with(&Watch { known }),
+            Self::Watch { known, leads } => with(&Watch { known, leads }),
         }
     }
 }

@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 39] = [
+const FRAGMENTS: [(&str, &str); 41] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("changes", include_str!("fragments/changes.lua")),
@@ -110,6 +110,7 @@ const FRAGMENTS: [(&str, &str); 39] = [
     ("newcomers", include_str!("fragments/newcomers.lua")),
     ("outlive", include_str!("fragments/outlive.lua")),
     ("outnumbers", include_str!("fragments/outnumbers.lua")),
+    ("news", include_str!("fragments/news.lua")),
     ("note_run", include_str!("fragments/note_run.lua")),
     ("permit_token", include_str!("fragments/permit_token.lua")),
     ("permits", include_str!("fragments/permits.lua")),
@@ -123,6 +124,7 @@ const FRAGMENTS: [(&str, &str); 39] = [
     ("renewed", include_str!("fragments/renewed.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),
     ("run", include_str!("fragments/run.lua")),
+    ("send", include_str!("fragments/send.lua")),
     ("sole", include_str!("fragments/sole.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),

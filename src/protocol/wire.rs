@@ -14,6 +14,7 @@ use super::once::RunEnd;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
+use super::token::Token;
 use super::{client, mutex, once};
 use crate::error::Result;
 
@@ -67,9 +68,9 @@ impl Resource {
         election() = Kind::Election;
     }
 
-    /// A wait for a change of an election after the revision `known`.
-    pub fn watch(prefix: &str, name: &str, known: u64) -> Result<Self> {
-        Self::new(prefix, name, Kind::Watch { known })
+    /// A wait for a change of an election after the revision `known`, in the term `leads`, or 0.
+    pub fn watch(prefix: &str, name: &str, known: u64, leads: u64) -> Result<Self> {
+        Self::new(prefix, name, Kind::Watch { known, leads: (leads > 0).then_some(Token::new(leads)) })
     }
 
     /// The runs of a name, once in each period of so many milliseconds.
@@ -211,18 +212,13 @@ impl Resource {
     }
 
     /// Notes that a term of an election has begun.
-    pub fn led(&self, attempt: Attempt, label: &str) -> Request {
-        self.announce(attempt, Announcement { what: What::Led, number: 1, label, value: "" })
+    pub fn led(&self, attempt: Attempt, term: u64, label: &str) -> Request {
+        self.announce(attempt, Announcement { term: Token::new(term), what: What::Led, number: 1, label, value: "" })
     }
 
     /// Publishes a value of a leader.
-    pub fn said(&self, attempt: Attempt, number: u64, label: &str, value: &str) -> Request {
-        self.announce(attempt, Announcement { what: What::Said, number, label, value })
-    }
-
-    /// Notes that a term of an election has ended.
-    pub fn ended(&self, attempt: Attempt, number: u64, label: &str) -> Request {
-        self.announce(attempt, Announcement { what: What::Ended, number, label, value: "" })
+    pub fn said(&self, attempt: Attempt, term: u64, number: u64, label: &str, value: &str) -> Request {
+        self.announce(attempt, Announcement { term: Token::new(term), what: What::Said, number, label, value })
     }
 
     fn announce(&self, attempt: Attempt, said: Announcement<'_>) -> Request {

@@ -1,29 +1,27 @@
--- Notes what a leader says: that its term begins, what it publishes, or that it resigns; and tells who waits for that.
+-- Notes what a leader says: that its term begins, or what it publishes; and tells who waits for that.
 -- KEYS: lock watchers changes
--- ARGV: attempt_id what number label value inbox_prefix
--- Reply: NOTED more now | NOT_HELD more now
--- what is `led`, `said` or `ended`. number grows with each change of a term, so that a late copy changes nothing. more
--- is 1 if others are left to be told: latch_cancel, called again, tells them.
+-- ARGV: attempt_id term what number label value inbox_prefix
+-- Reply: NOTED now | NOT_HELD now
+-- what is `led` or `said`. number grows with each change of a term, so that a late copy changes nothing. The term is
+-- compared, because a new master may have granted the same attempt id once more.
 
-local lock, tickets, changes = KEYS[1], KEYS[2], KEYS[3]
-local id, new_what, new_number, label, inbox_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
+local lock, watchers, changes = KEYS[1], KEYS[2], KEYS[3]
+local id, own, new_what, new_number, label, inbox_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
 --@include clock
 --@include absent
---@include latch_messages
 --@include changes
 load_changes()
 
-local held = string.match(redis.call('HGET', lock, id) or '', '^%d+')
-if not held then
+if string.match(redis.call('HGET', lock, id) or '', '^%d+') ~= own then
   takes_writes(lock)
-  return {'NOT_HELD', 0, now}
+  return {'NOT_HELD', now}
 end
-local more = settle(held)
-if term == held and number + 0 >= new_number + 0 then
+settle(own)
+if term == own and number + 0 >= new_number + 0 then
   takes_writes(lock)
-  return {'NOTED', more, now}
+else
+  local client = string.match(id, '^[^:]*')
+  add_change(new_what, own, new_number, client .. ' ' .. #label .. ' ' .. label .. ARGV[6])
 end
-local client = string.match(id, '^[^:]*')
-local began = term == held and since or now
-more = add_change(new_what, held, new_number, began, client .. ' ' .. #label .. ' ' .. label .. ARGV[5])
-return {'NOTED', more, now}
+tell_watchers()
+return {'NOTED', now}

@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 use super::What;
-use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
 
 /// A change of an election.
@@ -12,9 +11,7 @@ pub(crate) struct StoredChange {
     pub(crate) revision: u64,
     pub(crate) what: What,
     pub(crate) term: Token,
-    /// When the term began; for the end of a term that ended without a word, when that was noticed.
-    pub(crate) since: ServerMillis,
-    /// The leader's client. `None` for the end of a term that ended without a word.
+    /// The leader's client. `None` for the end of a term.
     pub(crate) client: Option<Uuid>,
     pub(crate) label: String,
     pub(crate) value: String,
@@ -23,18 +20,17 @@ pub(crate) struct StoredChange {
 impl StoredChange {
     /// `None`: the scripts store nothing like it.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut words = text.splitn(8, ' ');
+        let mut words = text.splitn(7, ' ');
         let mut word = || words.next();
         let revision = word()?.parse().ok()?;
         let spelled = word()?;
         let (what, _) = What::ALL.into_iter().find(|(_, word)| *word == spelled)?;
         let term = word()?.parse().ok().filter(|term| *term <= Token::MAX).map(Token::new)?;
         let _number: u64 = word()?.parse().ok()?;
-        let since = word()?.parse().ok()?;
         let client = word()?.parse().ok();
         let length = word()?.parse().ok()?;
         let (label, value) = word()?.split_at_checked(length)?;
-        Some(Self { revision, what, term, since, client, label: label.to_owned(), value: value.to_owned() })
+        Some(Self { revision, what, term, client, label: label.to_owned(), value: value.to_owned() })
     }
 }
 
@@ -49,18 +45,15 @@ mod tests {
             revision: 12,
             what: What::Said,
             term: Token::new(9),
-            since: 5,
             client: Some(client),
             label: "a b".to_owned(),
             value: " c  d".to_owned(),
         };
-        assert_eq!(StoredChange::parse(&format!("12 said 9 3 5 {client} 3 a b c  d")), Some(said.clone()));
+        assert_eq!(StoredChange::parse(&format!("12 said 9 3 {client} 3 a b c  d")), Some(said.clone()));
         let ended =
             StoredChange { what: What::Ended, client: None, label: String::new(), value: String::new(), ..said };
-        assert_eq!(StoredChange::parse("12 ended 9 3 5 - 0 "), Some(ended));
-        for junk in
-            ["", "12 said 9", "12 sang 9 3 5 - 0 ", "x led 9 3 5 - 0 ", "12 led 9 3 5 - 1 ", "12 led 9 3 5 - 1 ä"]
-        {
+        assert_eq!(StoredChange::parse("12 ended 9 3 - 0 "), Some(ended));
+        for junk in ["", "12 said 9", "12 sang 9 3 - 0 ", "x led 9 3 - 0 ", "12 led 9 3 - 1 ", "12 led 9 3 - 1 ä"] {
             assert_eq!(StoredChange::parse(junk), None, "{junk:?}");
         }
     }

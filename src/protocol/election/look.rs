@@ -6,16 +6,16 @@ use super::Announced;
 use super::change::StoredChange;
 use crate::protocol::fields::Fields;
 use crate::protocol::limits::QUEUE_TTL;
-use crate::protocol::mutex::reply::{Inspected, inspected};
-use crate::protocol::reply::{Acquired, HeartbeatReply, TicketState};
+use crate::protocol::reply::{Acquired, HeartbeatReply, ServerMillis, TicketState};
 use crate::protocol::token::Token;
 
 /// An election, as it was seen at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ElectionSeen {
-    /// The leader's hold, and the number of candidates that wait.
-    pub(crate) lock: Inspected,
-    /// Whether there may have been changes between what was known and the first of `changes`.
+    /// The attempt id and the term of the leader's hold.
+    pub(crate) holder: Option<(String, Token)>,
+    pub(crate) now: ServerMillis,
+    /// Whether there may have been other changes after what was known.
     pub(crate) missed: bool,
     /// The oldest first.
     pub(crate) changes: Vec<StoredChange>,
@@ -27,17 +27,19 @@ pub(super) fn announced(fields: &mut Fields<'_>) -> Option<Announced> {
         "NOT_HELD" => false,
         _ => return None,
     };
-    Some(Announced { is_noted, call_again: fields.flag()?, now: fields.number()? })
+    Some(Announced { is_noted, now: fields.number()? })
 }
 
 pub(super) fn seen(fields: &mut Fields<'_>) -> Option<ElectionSeen> {
-    let (lock, missed) = (inspected(fields)?, fields.flag()?);
+    let id = fields.word()?.to_owned();
+    let holder = if id.is_empty() { fields.word().map(|_| None)? } else { Some((id, fields.token()?)) };
+    let (now, missed) = (fields.number()?, fields.flag()?);
     let mut changes = Vec::new();
     while !fields.at_end() {
         changes.push(StoredChange::parse(fields.word()?)?);
     }
     changes.reverse();
-    Some(ElectionSeen { lock, missed, changes })
+    Some(ElectionSeen { holder, now, missed, changes })
 }
 
 pub(super) fn watched(fields: &mut Fields<'_>) -> Option<Acquired> {
@@ -59,7 +61,7 @@ fn left(fields: &mut Fields<'_>) -> Option<Option<Duration>> {
 
 pub(super) fn watchers(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {
     let waiters = fields.entries();
-    let (now, holder_left, call_again) = (fields.number()?, left(fields)?, fields.flag()?);
+    let (now, holder_left) = (fields.number()?, left(fields)?);
     let mut tickets = Vec::with_capacity(waiters);
     for _ in 0..waiters {
         tickets.push(match fields.word()? {
@@ -68,5 +70,5 @@ pub(super) fn watchers(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {
             _ => return None,
         });
     }
-    Some(HeartbeatReply { now, holder_left, call_again, tickets })
+    Some(HeartbeatReply { now, holder_left, call_again: false, tickets })
 }

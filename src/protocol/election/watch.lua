@@ -1,21 +1,23 @@
 -- Waits for a change of an election.
 -- KEYS: lock watchers changes
--- ARGV: attempt_id ticket_ttl_ms known not_after_ms inbox_prefix
+-- ARGV: attempt_id ticket_ttl_ms known leads not_after_ms inbox_prefix
 -- Reply: OPEN now | QUEUED ttl_ms now | STALE now
--- OPEN: there is a change after the revision known. ttl_ms is what is left of the leader's lease.
+-- OPEN: there may be something that the caller does not know, by the revision known and the term leads. ttl_ms is what
+-- is left of the leader's lease.
 
-local lock, tickets, changes = KEYS[1], KEYS[2], KEYS[3]
-local id, ttl, known, not_after, inbox_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4] + 0, ARGV[5]
+local lock, watchers, changes = KEYS[1], KEYS[2], KEYS[3]
+local id, ttl, known, leads, not_after, inbox_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] + 0, ARGV[6]
+local tickets = watchers
 --@include clock
 --@include outlive
 --@include absent
---@include latch_messages
 --@include changes
 load_changes()
-settle(held_term())
+--@include news
 
-if revision and revision + 0 > known + 0 then
+if is_new then
   takes_writes(lock)
+  tell_watchers()
   return {'OPEN', now}
 end
 if not_after > 0 and now > not_after and not redis.call('ZSCORE', tickets, id) then return {'STALE', now} end

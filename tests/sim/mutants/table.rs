@@ -54,6 +54,7 @@ const I11: &[&str] = &["I11"];
 const I12: &[&str] = &["I12"];
 const I13: &[&str] = &["I13"];
 const I16: &[&str] = &["I16"];
+const I17: &[&str] = &["I17"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -453,4 +454,12 @@ pub const MUTANTS: &[Row] = &[
         scene("once_in_a_period"), I16),
     lua("run_beside_another", &[("if held[1] or counts or by == id then\n", "if counts or by == id then\n")],
         scene("once_in_a_period"), &["I1", "I16"]),
+
+    // Mistakes about elections.
+    lua("election_end_unnoted", &[("if not revision or what == 'ended' or term == holder then return 0 end", "do return 0 end")],
+        scene("elections"), I17),
+    lua("election_copy_noted", &[("number + 0 >= new_number + 0", "number + 0 > new_number + 0")],
+        scene("elections"), I17),
+    lua("election_change_untold", &[("  return tell('open')\nend", "  return 0\nend")],
+        scene("elections"), I17),
 ];
