@@ -69,6 +69,7 @@ mod rw_lock;
 mod semaphore;
 mod stats;
 mod tuning;
+mod until;
 mod wakers;
 
 #[cfg(feature = "async-std")]

@@ -20,6 +20,7 @@ use crate::error::{ErrorKind, Result};
 use crate::mutex::lock;
 use crate::on_drop::OnDrop;
 use crate::runtime::{Executor, timeout};
+use crate::until::until;
 
 #[derive(Debug)]
 pub(crate) struct FirstConnect {
@@ -180,13 +181,7 @@ impl FirstConnect {
 
     /// Resolves when the state is, or becomes, one of those.
     async fn until(&self, is_it: impl Fn(&ConnectState) -> bool) {
-        loop {
-            let changed = self.changed.listen();
-            if is_it(&lock(&self.state)) {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, move || is_it(&lock(&self.state)).then_some(())).await;
     }
 }
 

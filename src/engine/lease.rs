@@ -11,6 +11,7 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::resource::RenewArgs;
 use crate::protocol::token::Token;
+use crate::until::until;
 
 mod count;
 mod loss;
@@ -257,15 +258,12 @@ impl Hold {
 
     /// Resolves when the hold is over: with the loss, or with `None` if it was released.
     pub(crate) async fn over(&self) -> Option<Loss> {
-        loop {
-            let listener = self.over.listen();
-            match self.state.load() {
-                LeaseState::Held { .. } => {}
-                LeaseState::Lost(loss) => return Some(loss),
-                LeaseState::Released => return None,
-            }
-            listener.await;
-        }
+        let over = || match self.state.load() {
+            LeaseState::Held { .. } => None,
+            LeaseState::Lost(loss) => Some(Some(loss)),
+            LeaseState::Released => Some(None),
+        };
+        until(&self.over, over).await
     }
 
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign

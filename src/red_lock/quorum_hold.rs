@@ -18,6 +18,7 @@ use crate::mutex::lock;
 use crate::red_lock::count::{Validity, deadline, majority};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
+use crate::until::until;
 
 /// The vote of one master.
 #[derive(Debug, Default)]
@@ -69,13 +70,7 @@ impl QuorumHold {
 
     /// Resolves when the hold must end.
     pub(super) async fn ended(&self) {
-        loop {
-            let listener = self.end.listen();
-            if self.is_ending() {
-                return;
-            }
-            listener.await;
-        }
+        until(&self.end, || self.is_ending().then_some(())).await;
     }
 
     pub(super) fn is_ending(&self) -> bool {

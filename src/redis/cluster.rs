@@ -198,7 +198,7 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
     }
     loop {
         // The listener exists before the links are checked, so that a new link is not missed.
-        let asked = router.signals.listen_asked();
+        let asked = router.signals.asked.listen();
         let early = router.prune();
         if !router.signals.due(asked, early).await {
             continue;

@@ -9,6 +9,7 @@ use crate::engine::cleanup::Cleanup;
 use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
 use crate::protocol::key::Keys;
+use crate::until::until;
 
 /// While it exists, a caller is releasing or changing a hold.
 #[derive(Debug)]
@@ -70,13 +71,7 @@ impl Engine {
 
     /// Resolves when no clean-up waits or is under way.
     pub(crate) async fn cleaned(&self) {
-        loop {
-            let listener = self.idle.listen();
-            if self.look().cleanups.is_idle() {
-                return;
-            }
-            listener.await;
-        }
+        until(&self.idle, || self.look().cleanups.is_idle().then_some(())).await;
     }
 
     /// Lets the watchdog end once nothing is left to clean up. Idle holds are released.

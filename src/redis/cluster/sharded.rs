@@ -109,7 +109,7 @@ async fn keep_all(router: &Router, channels: &Channels) {
     let mut nodes = FuturesUnordered::<BoxFuture<'_, Host>>::new();
     let mut kept = FxHashSet::default();
     loop {
-        let (new, map_changed) = (channels.listen_new(), router.signals.listen());
+        let (new, map_changed) = (channels.listen_new(), router.signals.changed.listen());
         channels.follow(&router.map());
         for host in channels.owners() {
             if kept.insert(host.clone()) {

@@ -18,14 +18,14 @@ pub(super) struct Signals {
     refresh: Mutex<Refresh>,
     /// Notified at the first sign that the map is old, and when there is a new link that must be closed once it is
     /// idle.
-    asked: Event,
+    pub(super) asked: Event,
     /// The number of events after which messages may have been missed.
     gaps: AtomicU64,
-    changed: Event,
+    pub(super) changed: Event,
     /// Whether the last reading found no node that accepts calls.
     down: AtomicBool,
     /// Notified after each reading.
-    read: Event,
+    pub(super) read: Event,
 }
 
 impl Signals {
@@ -63,24 +63,10 @@ impl Signals {
         self.changed.notify(usize::MAX);
     }
 
-    pub(super) fn listen(&self) -> EventListener {
-        self.changed.listen()
-    }
-
-    /// Returns a listener for the end of a reading.
-    pub(super) fn listen_reading(&self) -> EventListener {
-        self.read.listen()
-    }
-
     /// Whether the last reading found no node that accepts calls. Also asks for another reading.
     pub(super) fn is_down(&self) -> bool {
         self.suspect_map();
         self.down.load(Ordering::SeqCst)
-    }
-
-    /// Returns a listener for [`due`](Self::due).
-    pub(super) fn listen_asked(&self) -> EventListener {
-        self.asked.listen()
     }
 
     /// Waits until a reading of the map is due, or until `early`. Returns whether a reading is due.

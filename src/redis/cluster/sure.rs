@@ -29,7 +29,7 @@ pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Resul
     }
     let _doubt = node.doubt();
     loop {
-        let read = router.signals.listen_reading();
+        let read = router.signals.read.listen();
         let is_sure = router.has_read_since(answered, &node.host);
         // Checked last: a reading disowns all connections to a replaced node before the reading counts.
         if node.link.is_disowned(u64::MAX) {

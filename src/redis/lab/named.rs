@@ -13,6 +13,7 @@ use super::super::dial::locate::Locate;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
 use crate::mutex::lock;
+use crate::until::until;
 
 /// Knows which server is the primary, as sentinels do.
 pub(in super::super) struct Named {
@@ -35,13 +36,7 @@ impl Named {
     }
 
     async fn other_than(&self, address: String) {
-        loop {
-            let changed = self.changed.listen();
-            if at(*lock(&self.port)) != address {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || (at(*lock(&self.port)) != address).then_some(())).await;
     }
 }
 

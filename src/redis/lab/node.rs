@@ -14,6 +14,7 @@ use futures::future::{Either, select};
 
 use super::Clock;
 use crate::mutex::lock;
+use crate::until::until;
 
 /// What a server answers to one command.
 pub(in super::super) enum Said {
@@ -128,13 +129,7 @@ impl FakeNode {
 
     /// Returns whether the socket can still be used.
     async fn execute(&self, socket: usize, unread: &mut Vec<u8>, stream: &mut DuplexStream) -> bool {
-        loop {
-            let thawed = self.thawed.listen();
-            if !self.frozen.load(Ordering::SeqCst) {
-                break;
-            }
-            thawed.await;
-        }
+        until(&self.thawed, || (!self.frozen.load(Ordering::SeqCst)).then_some(())).await;
         let round_trip = *lock(&self.round_trip);
         if !round_trip.is_zero() {
             self.clock.sleep(round_trip).await;

@@ -16,6 +16,7 @@ use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::loaded::Loaded;
 use crate::mutex::lock;
+use crate::until::until;
 
 pub(super) enum LinkState {
     /// The last failure: the end of the connection, or later the failure of the last attempt to reconnect.
@@ -55,17 +56,7 @@ impl StateCell {
     }
 
     pub(super) async fn until<T>(&self, found: impl Fn(&LinkState) -> Option<T>) -> T {
-        loop {
-            if let Some(found) = self.read(&found) {
-                return found;
-            }
-            let changed = self.changed.listen();
-            // Checked again, because the state may have changed before the listener existed.
-            if let Some(found) = self.read(&found) {
-                return found;
-            }
-            changed.await;
-        }
+        until(&self.changed, move || self.read(&found)).await
     }
 
     /// Changes the state. The closed state is final.

@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use super::gate::Gates;
 use crate::config::Config;
 use crate::runtime::Executor;
+use crate::until::until;
 
 /// A connection of the application, whatever its type.
 pub(super) trait Application: Send + Sync {
@@ -114,13 +115,7 @@ impl Shared {
     }
 
     async fn until(&self, holds: impl Fn(&Self) -> bool) {
-        loop {
-            let changed = self.changed.listen();
-            if holds(self) {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, move || holds(self).then_some(())).await;
     }
 
     /// Runs `work` for at most `limit`. `None`: the time is over.

@@ -12,6 +12,7 @@ use super::url::SentinelConfig;
 use crate::config::Config;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
+use crate::until::until;
 
 /// The master that the sentinels name. It is up to date only while [`watch`](super::watch::watch) is polled.
 pub(in super::super) struct Sentinels {
@@ -57,12 +58,6 @@ impl Sentinels {
     }
 
     pub(super) async fn until<T>(&self, found: impl Fn(&Board) -> Option<T>) -> T {
-        loop {
-            let changed = self.changed.listen();
-            if let Some(found) = self.look(&found) {
-                return found;
-            }
-            changed.await;
-        }
+        until(&self.changed, move || self.look(&found)).await
     }
 }

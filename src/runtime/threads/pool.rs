@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use super::task::{Queue, Task};
 use super::timers::Timers;
 use crate::mutex::lock;
+use crate::until::until;
 
 #[derive(Default)]
 pub(super) struct Pool {
@@ -107,12 +108,7 @@ impl Pool {
     }
 
     pub(super) async fn until_shut_down(&self) {
-        while !self.is_shut_down() {
-            let told = self.shut_down.listen();
-            if !self.is_shut_down() {
-                told.await;
-            }
-        }
+        until(&self.shut_down, || self.is_shut_down().then_some(())).await;
     }
 
     #[cfg(test)]

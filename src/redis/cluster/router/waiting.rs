@@ -9,6 +9,7 @@ use super::{Router, RouterState};
 use crate::connection::Call;
 use crate::mutex::lock;
 use crate::runtime;
+use crate::until::until;
 
 impl Router {
     /// Resolves when the map has another version, or the connection is closed.
@@ -26,16 +27,8 @@ impl Router {
     }
 
     async fn until(&self, holds: impl Fn(&RouterState) -> bool) {
-        loop {
-            let changed = self.signals.listen();
-            {
-                let state = lock(&self.state);
-                if state.closed || holds(&state) {
-                    return;
-                }
-            }
-            changed.await;
-        }
+        let holds = move |state: &RouterState| state.closed || holds(state);
+        until(&self.signals.changed, move || holds(&lock(&self.state)).then_some(())).await;
     }
 
     /// The time limit of calls that begin now.
