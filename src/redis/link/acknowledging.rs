@@ -119,7 +119,7 @@ impl Acknowledging {
             let (links, of_task) = (Arc::downgrade(&self.0), Arc::clone(&link));
             link.executor.spawn(Box::pin(async move {
                 let idle = until_idle(&links, &of_task).boxed();
-                beside(supervisor::supervise_sibling(Arc::clone(&of_task)), [idle]).await;
+                beside(supervisor::supervise_again(Arc::clone(&of_task), |_| {}), [idle]).await;
             }));
         }
         Use { links: &self.0, link }

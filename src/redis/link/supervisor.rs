@@ -22,25 +22,46 @@ use crate::tuning::RECONNECT;
 /// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed,
 /// the task ends.
 pub(in crate::redis) async fn supervise(link: Arc<Link>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    until_closed(&link, keep_up(&link, first)).await;
+    until_closed(close_on_drop(&link), keep_up(&link, first)).await;
 }
 
-/// Like [`supervise`], for a second connection to a server. After a failed first attempt, it tries again.
-pub(in crate::redis) async fn supervise_sibling(link: Arc<Link>) {
-    until_closed(&link, async {
-        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.upkeep);
-        let fresh = reopen(&link, &mut backoff, &mut limit).await;
-        link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
-        keep(&link, fresh.target, fresh.driver, backoff, limit).await;
-    })
-    .await;
+/// What has become of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::redis) enum Change {
+    /// It was lost, or an attempt to connect has failed.
+    Down,
+    /// It is back.
+    Back,
 }
 
-async fn until_closed(link: &Arc<Link>, work: impl Future<Output = ()>) {
-    // Declared first, and therefore dropped last: the link is closed before its driver is dropped, so the calls that
-    // fail then report that it is closed.
+/// Like [`supervise`], but tries again after a failed first attempt. `tell` is called after each change.
+pub(in crate::redis) fn supervise_again(
+    link: Arc<Link>,
+    tell: impl Fn(Change) + Send + Sync,
+) -> impl Future<Output = ()> + Send {
+    // Created now, because the runtime may drop the task before its first poll.
+    let close = close_on_drop(&link);
+    async move {
+        let work = async {
+            let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.upkeep);
+            let fresh = reopen(&link, &mut backoff, &mut limit, &tell).await;
+            link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
+            keep(&link, fresh.target, fresh.driver, backoff, limit, &tell).await;
+        };
+        until_closed(close, work).await;
+    }
+}
+
+fn close_on_drop(link: &Arc<Link>) -> OnDrop<Arc<Link>> {
+    OnDrop(Arc::clone(link), |link| link.close())
+}
+
+async fn until_closed(close: OnDrop<Arc<Link>>, work: impl Future<Output = ()>) {
+    let link = Arc::clone(&close.0);
+    // Declared before the next one, and therefore dropped after it: the link is closed before its driver is dropped, so
+    // the calls that fail then report that it is closed.
     let mut work = pin!(work);
-    let _close = OnDrop(Arc::clone(link), |link| link.close());
+    let _close = close;
     beside(work.as_mut(), [link.under_way.keep_time(&*link.executor).boxed(), link.closed().boxed()]).await;
 }
 
@@ -50,7 +71,7 @@ async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failur
         Ok((fresh, warnings)) => {
             link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
             if first.send(Ok(warnings)).is_ok() {
-                keep(link, fresh.target, fresh.driver, backoff, limit).await;
+                keep(link, fresh.target, fresh.driver, backoff, limit, &|_| {}).await;
             }
         }
         Err(failure) => {
@@ -60,7 +81,14 @@ async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failur
 }
 
 /// Dials again each time the connection has ended.
-async fn keep(link: &Link, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
+async fn keep(
+    link: &Link,
+    mut target: Arc<Target>,
+    mut driver: Driver,
+    mut backoff: Backoff,
+    mut limit: Duration,
+    tell: &impl Fn(Change),
+) {
     let mut generation = 1;
     loop {
         let since = link.executor.now();
@@ -73,24 +101,27 @@ async fn keep(link: &Link, mut target: Arc<Target>, mut driver: Driver, mut back
         } else {
             link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         }
+        tell(Change::Down);
         drop(driver);
         backoff.lasted(link.executor.now().saturating_duration_since(since));
         generation += 1;
         link.pause(backoff.pause()).await;
-        let fresh = reopen(link, &mut backoff, &mut limit).await;
+        let fresh = reopen(link, &mut backoff, &mut limit, tell).await;
         link.reconnected(observe::COMMANDS);
         link.take_up(Arc::clone(&fresh.target), fresh.connection, generation);
+        tell(Change::Back);
         (target, driver) = (fresh.target, fresh.driver);
     }
 }
 
 /// Tries until an attempt succeeds.
-async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
+async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration, tell: &impl Fn(Change)) -> Fresh {
     loop {
         match open(link, false, limit, &Arc::default()).await {
             Ok((fresh, _)) => return fresh,
             Err(failure) => link.failed(failure),
         }
+        tell(Change::Down);
         link.pause(backoff.pause()).await;
     }
 }

@@ -191,7 +191,7 @@ fn a_link_beside_the_first_one_does_not_wait_for_a_silent_socket_all_the_time() 
     assert_ne!(sibling.seed, scene.link.seed, "they do not dial at the same moments");
     scene.node(1).answers(|socket, _| (socket == 2).then_some(Said::Never));
     let began = scene.lab.now();
-    scene.lab.spawn(supervise_sibling(Arc::clone(&sibling)).boxed());
+    scene.lab.spawn(supervise_again(Arc::clone(&sibling), |_| {}).boxed());
     scene.run(sibling.ready()).unwrap();
     let took = scene.lab.now() - began;
     assert!((ms(1000)..ms(1000) + *soon().end()).contains(&took), "{took:?}");
