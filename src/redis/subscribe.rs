@@ -16,10 +16,10 @@ use std::task::{Context, Poll, ready};
 
 use ::redis::aio::SendError;
 use ::redis::{PushInfo, PushKind, Value};
-use futures::Stream;
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use futures::channel::oneshot;
 use futures::future::select;
+use futures::{FutureExt, Stream};
 
 use self::keeper::Keeper;
 pub(super) use self::keeper::{Proven, Source};
@@ -92,7 +92,7 @@ pub(super) async fn subscribe(
     channel: &str,
     seed: u64,
 ) -> Result<Subscription, ConnectionError> {
-    if source.is_closed() {
+    if source.closed().now_or_never().is_some() {
         return Err(ConnectionError::Closed);
     }
     let (sender, notices) = mpsc::unbounded();

@@ -66,10 +66,6 @@ impl Source for AnyMaster {
         &self.router.executor
     }
 
-    fn timeout(&self) -> Duration {
-        self.router.config.command_timeout
-    }
-
     fn limits(&self) -> [Duration; 2] {
         limits(&self.router)
     }
@@ -134,10 +130,6 @@ impl Source for AnyMaster {
         Some(socket)
     }
 
-    async fn pause(&self, pause: Duration) {
-        self.router.executor.sleep(pause).await;
-    }
-
     fn reconnected(&self) {
         self.router.resubscribed();
     }
@@ -145,10 +137,6 @@ impl Source for AnyMaster {
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let router = Arc::clone(&self.router);
         async move { router.closed().await }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.router.is_closed()
     }
 }
 

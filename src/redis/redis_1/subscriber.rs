@@ -63,10 +63,6 @@ impl Source for Dedicated {
         &self.shared.executor
     }
 
-    fn timeout(&self) -> Duration {
-        self.shared.timeout
-    }
-
     fn limits(&self) -> [Duration; 2] {
         [self.shared.upkeep, self.shared.timeout]
     }
@@ -149,10 +145,6 @@ impl Source for Dedicated {
         matches!(pong, Some(Ok(_))).then_some(socket)
     }
 
-    async fn pause(&self, pause: Duration) {
-        self.shared.executor.sleep(pause).await;
-    }
-
     fn reconnected(&self) {
         self.shared.reconnects.fetch_add(1, Ordering::Relaxed);
         observe::reconnected(observe::MESSAGES);
@@ -161,9 +153,5 @@ impl Source for Dedicated {
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let shared = Arc::clone(&self.shared);
         async move { shared.until_closed().await }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.shared.is_closed()
     }
 }

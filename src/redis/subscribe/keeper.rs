@@ -30,10 +30,8 @@ pub(in super::super) trait Source: Send + 'static {
 
     fn executor(&self) -> &Arc<dyn Executor>;
 
-    /// The time limit for the first subscription.
-    fn timeout(&self) -> Duration;
-
-    /// The shortest and the longest time limit of an attempt at a socket.
+    /// The shortest and the longest time limit of an attempt at a socket. The longest one is also that of the first
+    /// subscription, with all its attempts.
     fn limits(&self) -> [Duration; 2];
 
     /// Connects, subscribes and waits for the confirmation.
@@ -54,15 +52,15 @@ pub(in super::super) trait Source: Send + 'static {
     fn idle(&self, socket: Self::Socket, pause: Duration) -> impl Future<Output = Option<Self::Socket>> + Send;
 
     /// Waits before the next attempt at a socket.
-    fn pause(&self, pause: Duration) -> impl Future<Output = ()> + Send;
+    fn pause(&self, pause: Duration) -> impl Future<Output = ()> + Send {
+        self.executor().sleep(pause)
+    }
 
     /// Counts a socket that was made again.
     fn reconnected(&self);
 
     /// Resolves when the connection is closed.
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static;
-
-    fn is_closed(&self) -> bool;
 }
 
 /// Whether a socket leads to the right server.
@@ -104,7 +102,7 @@ impl<S: Source> Keeper<S> {
     }
 
     pub(super) async fn run(&mut self, confirm: oneshot::Sender<Result<(), Failure>>) {
-        let (executor, timeout) = (Arc::clone(self.source.executor()), self.source.timeout());
+        let (executor, [_, timeout]) = (Arc::clone(self.source.executor()), self.source.limits());
         let mut last = Failure::Io(format!("no answer within {timeout:?}"));
         let first = runtime::timeout(&executor, timeout, self.first(&mut last)).await;
         let mut socket = match first.unwrap_or(Err(last)) {

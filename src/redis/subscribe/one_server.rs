@@ -63,10 +63,6 @@ impl Source for OneServer {
         &self.link.executor
     }
 
-    fn timeout(&self) -> Duration {
-        self.link.timeout
-    }
-
     fn limits(&self) -> [Duration; 2] {
         [self.link.upkeep, self.link.timeout]
     }
@@ -154,10 +150,6 @@ impl Source for OneServer {
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let link = Arc::clone(&self.link);
         async move { link.closed().await }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.link.is_closed()
     }
 }
 
