@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use ::redis::RedisError;
+
+use super::convert;
 use crate::connection::ConnectionError;
 use crate::connection::refusal::explain;
 use crate::error::{Error, ErrorKind};
@@ -27,6 +30,10 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    pub(super) fn of(error: &RedisError) -> Self {
+        convert::refused_by_server(error).map_or_else(|| Self::Io(error.to_string()), Self::Refused)
+    }
+
     /// Whether the next attempt may succeed, because it may find another server.
     pub(super) fn may_pass(&self) -> bool {
         match self {

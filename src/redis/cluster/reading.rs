@@ -1,18 +1,17 @@
 //! Reads the map of slots from the best node available.
 
 use std::collections::HashSet;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Pipeline, Value};
-use futures::future::{BoxFuture, Either, select};
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
-use super::super::dial::handshake;
+use super::super::dial::handshake::{self, driven};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::failure::Failure;
 use super::choice::{Choice, Heard};
@@ -189,11 +188,8 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
         let login = handshake::login(Arc::clone(&target), dialer, executor, None, &progress);
         let mut fresh = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
         let warnings = handshake::prepare(&mut fresh, true).await?;
-        let asked = pin!(ask(router, fresh.connection, &host, true));
-        match select(asked, fresh.driver).await {
-            Either::Left((view, _)) => view.map(|view| View { about: About { warnings, ..view.about }, ..view }),
-            Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
-        }
+        let view = driven(&mut fresh.driver, ask(router, fresh.connection, &host, true)).await??;
+        Ok(View { about: About { warnings, ..view.about }, ..view })
     };
     router.within(limit, asked).await.unwrap_or_else(|| Err(progress.late(limit)))
 }

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use ::redis::PushInfo;
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
-use futures::future::{Either, select};
+use futures::future::select;
 
 use super::super::convert;
-use super::super::dial::handshake::{self, Fresh};
+use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::subscribe::{self, Notices, Proven, Source, Subscription};
@@ -158,13 +158,7 @@ pub(super) async fn open(
     let target = Place::new(&router.seeds.access, host.clone()).target()?;
     let mut fresh = handshake::login(target, &*router.dialer, &router.executor, Some(push), progress).await?;
     handshake::prepare(&mut fresh, false).await?;
-    let is_alive = {
-        let Fresh { connection, driver, .. } = &mut fresh;
-        match select(pin!(alive(connection)), driver).await {
-            Either::Left((is_alive, _)) => is_alive?,
-            Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
-        }
-    };
+    let is_alive = driven(&mut fresh.driver, alive(&mut fresh.connection)).await??;
     if is_alive || router.signals.is_down() {
         Ok(fresh)
     } else {

@@ -34,14 +34,16 @@ pub(in crate::redis) struct Fresh {
 impl Fresh {
     /// Subscribes to the channels and waits for the confirmation.
     pub(in crate::redis) async fn subscribe(&mut self, channels: &[&str]) -> Result<(), Failure> {
-        let Self { connection, driver, .. } = self;
-        match select(pin!(connection.subscribe(channels)), driver).await {
-            Either::Left((subscribed, _)) => subscribed.map_err(|error| {
-                let refusal = convert::refused_by_server(&error);
-                refusal.map_or_else(|| Failure::Io(error.to_string()), Failure::Refused)
-            }),
-            Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
-        }
+        let subscribed = driven(&mut self.driver, self.connection.subscribe(channels)).await?;
+        subscribed.map_err(|error| Failure::of(&error))
+    }
+}
+
+/// Runs `work`, which uses the connection of `driver`. Fails if the connection ends before.
+pub(in crate::redis) async fn driven<T>(driver: &mut Driver, work: impl Future<Output = T>) -> Result<T, Failure> {
+    match select(pin!(work), driver).await {
+        Either::Left((done, _)) => Ok(done),
+        Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
     }
 }
 
@@ -146,12 +148,8 @@ pub(in crate::redis) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<
         pipeline.cmd("INFO").arg("memory");
     }
     let count = pipeline.len();
-    let sent = pin!(fresh.connection.send_packed_commands(&pipeline, 0, count));
-    let values = match select(sent, &mut fresh.driver).await {
-        Either::Left((values, _)) => values.map_err(|error| Failure::Io(error.to_string()))?,
-        Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
-    };
-    let mut replies = values.into_iter().map(convert::reply);
+    let values = driven(&mut fresh.driver, fresh.connection.send_packed_commands(&pipeline, 0, count)).await?;
+    let mut replies = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter().map(convert::reply);
     let mut next = || replies.next().unwrap_or(Ok(Reply::Nil)).map_err(Failure::Refused);
     if db != 0 {
         next().map_err(|failure| match failure {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ::redis::Value;
 use ::redis::aio::{PubSubSink, PubSubStream};
-use ::redis::{RedisError, Value};
 use futures::StreamExt;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
@@ -52,10 +52,6 @@ struct Socket {
     losses: u64,
 }
 
-fn failure(error: &RedisError) -> Failure {
-    convert::refused_by_server(error).map_or_else(|| Failure::Io(error.to_string()), Failure::Refused)
-}
-
 impl Source for Dedicated {
     type Socket = Socket;
 
@@ -73,9 +69,9 @@ impl Source for Dedicated {
         let client = client.ok_or_else(|| Failure::Io("no client was given for subscriptions".to_owned()))?;
         // A failure leads to the next node.
         self.next = self.next.wrapping_add(1);
-        let (mut sink, messages) = client.get_async_pubsub().await.map_err(|error| failure(&error))?.split();
+        let (mut sink, messages) = client.get_async_pubsub().await.map_err(|error| Failure::of(&error))?.split();
         let probe = format!("{channel}:{}", Uuid::new_v4().simple());
-        sink.subscribe(&[channel, &probe]).await.map_err(|error| failure(&error))?;
+        sink.subscribe(&[channel, &probe]).await.map_err(|error| Failure::of(&error))?;
         self.next = self.next.wrapping_sub(1);
         Ok(Socket { sink, messages, probe, losses: 0 })
     }

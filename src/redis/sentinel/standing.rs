@@ -1,16 +1,14 @@
 //! A connection to one sentinel, logged in and subscribed to its messages.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Cmd, Pipeline, PushInfo, PushKind};
 use event_listener::Event;
-use futures::future::{Either, select};
 
 use super::super::convert;
-use super::super::dial::handshake::{self, Driver, Fresh};
+use super::super::dial::handshake::{self, Driver, Fresh, driven};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
@@ -62,10 +60,11 @@ impl Standing {
         } else {
             login.await
         };
-        let Fresh { connection, driver, .. } = login.map_err(|failure| match failure {
+        let of_sentinel = |failure| match failure {
             Failure::Refused(refusal) => query::refused(refusal, target),
             other => other,
-        })?;
+        };
+        let Fresh { connection, driver, .. } = login.map_err(of_sentinel)?;
         let mut standing = Self { connection, driver, switched, id: None };
         let mut commands = target.introduction().commands();
         let introduced = commands.len();
@@ -77,13 +76,8 @@ impl Standing {
             standing.id = String::from_utf8(id).ok();
         }
         let mut connection = standing.connection.clone();
-        match standing.drive(pin!(connection.subscribe(query::SWITCHED))).await? {
-            Ok(()) => Ok(standing),
-            Err(error) => Err(match convert::refused_by_server(&error) {
-                Some(refusal) => query::refused(refusal, target),
-                None => Failure::Io(error.to_string()),
-            }),
-        }
+        let subscribed = standing.drive(connection.subscribe(query::SWITCHED)).await?;
+        subscribed.map(|()| standing).map_err(|error| of_sentinel(Failure::of(&error)))
     }
 
     /// Sends commands in one write. An error of the sentinel is one of the replies.
@@ -93,16 +87,14 @@ impl Standing {
         for command in commands {
             pipeline.add_command(command.clone());
         }
-        let values = self.drive(pin!(connection.send_packed_commands(&pipeline, 0, commands.len()))).await?;
+        let values = self.drive(connection.send_packed_commands(&pipeline, 0, commands.len())).await?;
         let values = values.map_err(|error| Failure::Io(error.to_string()))?;
         Ok(values.into_iter().map(convert::reply).collect())
     }
 
     /// Runs `future` until it is done or the connection ends.
-    pub(super) async fn drive<F: Future + Unpin>(&mut self, future: F) -> Result<F::Output, Failure> {
-        match select(future, &mut self.driver).await {
-            Either::Left((output, _)) => Ok(output),
-            Either::Right(((), _)) => Err(Failure::Io("the sentinel closed the connection".to_owned())),
-        }
+    pub(super) async fn drive<F: Future>(&mut self, future: F) -> Result<F::Output, Failure> {
+        let closed = |_| Failure::Io("the sentinel closed the connection".to_owned());
+        driven(&mut self.driver, future).await.map_err(closed)
     }
 }

@@ -18,7 +18,7 @@ use ::redis::PushInfo;
 use futures::future::{Either, join, select};
 
 use super::super::convert;
-use super::super::dial::handshake::{self, Fresh};
+use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::link::Link;
@@ -158,7 +158,7 @@ impl Socket {
     /// because the server may still count a socket that is dead. `None`: the socket has ended meanwhile.
     async fn prove(&mut self, link: &Link) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
-        let asked = pin!(async {
+        let asked = async {
             let Ok(up) = link.ready().await else {
                 // The connection is closed, and this task is about to be dropped. If this returned, the task would ask
                 // again at once.
@@ -168,11 +168,8 @@ impl Socket {
             let pong = link.within(link.upkeep, connection.send_packed_command(&ping));
             let (proof, pong) = join(proof::prove(link, &up, &self.probe), pong).await;
             matches!(pong, Some(Ok(_))).then_some(proof)
-        });
-        let proof = match select(asked, driver).await {
-            Either::Left((proof, _)) => proof?,
-            Either::Right(((), _)) => return None,
         };
+        let proof = driven(driver, asked).await.ok()??;
         if let Proof::Here(generation) = proof {
             self.proven.store(generation, Ordering::SeqCst);
         }

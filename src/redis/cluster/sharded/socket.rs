@@ -5,15 +5,12 @@
 //! is checked against its command. If the two do not match, another message has taken the place of the answer, and the
 //! socket is given up.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 
 use ::redis::aio::SendError;
 use ::redis::{Pipeline, PushInfo, PushKind, Value};
 use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedReceiver};
-use futures::future::{Either, select};
 
 use super::super::super::convert;
 use super::super::super::failure::Failure;
@@ -21,7 +18,7 @@ use super::super::host::Host;
 use super::super::router::Router;
 use super::super::subscription::{alive, open};
 use crate::connection::ConnectionError;
-use crate::redis::dial::handshake::Fresh;
+use crate::redis::dial::handshake::{Fresh, driven};
 use crate::redis::dial::progress::DialProgress;
 
 pub(super) struct Socket {
@@ -58,8 +55,7 @@ impl Socket {
 
     /// Whether the node belongs to the cluster.
     pub(super) async fn is_alive(&mut self) -> Result<bool, Failure> {
-        let mut connection = self.fresh.connection.clone();
-        self.driven(alive(&mut connection)).await?
+        driven(&mut self.fresh.driver, alive(&mut self.fresh.connection)).await?
     }
 
     /// Unsubscribes and subscribes in one write. Each channel has a command of its own, because a command may only have
@@ -76,8 +72,8 @@ impl Socket {
         for channel in subscribe {
             pipeline.cmd("SSUBSCRIBE").arg(&**channel);
         }
-        let (mut connection, count) = (self.fresh.connection.clone(), pipeline.len());
-        let values = self.driven(connection.send_packed_commands(&pipeline, 0, count)).await?;
+        let Fresh { connection, driver, .. } = &mut self.fresh;
+        let values = driven(driver, connection.send_packed_commands(&pipeline, 0, pipeline.len())).await?;
         let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
         for channel in unsubscribe {
             if answer(values.next(), &PushKind::SUnsubscribe, channel)?.is_ok() {
@@ -90,14 +86,7 @@ impl Socket {
     /// The next message of the server. `None`: the socket has ended.
     pub(super) async fn hear(&mut self) -> Option<FromNode> {
         loop {
-            let said = {
-                let Fresh { driver, .. } = &mut self.fresh;
-                match select(self.said.next(), driver).await {
-                    Either::Left((said, _)) => said?,
-                    Either::Right(((), _)) => return None,
-                }
-            };
-            match said {
+            match driven(&mut self.fresh.driver, self.said.next()).await.ok()?? {
                 FromNode::Left(channel) if self.is_answer(&channel) => {}
                 said => return Some(said),
             }
@@ -107,13 +96,6 @@ impl Socket {
     fn is_answer(&mut self, channel: &str) -> bool {
         let place = self.unsubscribing.iter().position(|asked| **asked == *channel);
         place.map(|place| self.unsubscribing.swap_remove(place)).is_some()
-    }
-
-    async fn driven<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        match select(pin!(work), &mut self.fresh.driver).await {
-            Either::Left((done, _)) => Ok(done),
-            Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
-        }
     }
 }
 
