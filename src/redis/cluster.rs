@@ -71,12 +71,6 @@ pub(super) struct Cluster {
     sharded: Option<Arc<Channels>>,
 }
 
-/// What the first reading of the map has found.
-struct FirstReading {
-    warnings: Vec<Warning>,
-    sharded: bool,
-}
-
 impl Cluster {
     /// Connects by reading the map of slots once.
     pub(super) async fn connect(
@@ -98,7 +92,7 @@ impl Cluster {
             select(work, pin!(router.closed())).await;
         }));
         match connected.await {
-            Ok(Ok(FirstReading { warnings, sharded })) => {
+            Ok(Ok(About { warnings, sharded })) => {
                 if sharded {
                     let channels = Arc::default();
                     sharded::start(&router, &channels);
@@ -182,7 +176,7 @@ impl fmt::Debug for Cluster {
 
 /// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading
 /// goes to `first`. If that reading failed, the task ends.
-async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<FirstReading, Failure>>) {
+async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<About, Failure>>) {
     let mut reader = Reader::default();
     let mut reading = match reader.read(router, true).await {
         Ok(reading) => reading,
@@ -191,9 +185,9 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
             return;
         }
     };
-    let About { warnings, sharded } = std::mem::take(&mut reading.about);
+    let about = std::mem::take(&mut reading.about);
     router.learn(reading);
-    if first.send(Ok(FirstReading { warnings, sharded })).is_err() {
+    if first.send(Ok(about)).is_err() {
         return;
     }
     loop {

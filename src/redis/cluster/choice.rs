@@ -20,7 +20,7 @@ const AGREE: usize = 3;
 pub(super) struct Heard {
     pub(super) host: Host,
     pub(super) map: SlotMap,
-    /// Whether the node accepts calls.
+    /// Whether the node accepts calls. A node that is cut off from the others does not.
     pub(super) up: bool,
     /// The current epoch of the cluster. It decides only if the config epochs are unknown, because the user lacks a
     /// right.

@@ -27,16 +27,8 @@ use crate::error::ErrorKind;
 /// If a node has not answered within this time, the next one is asked too.
 const STAGGER: Duration = Duration::from_millis(100);
 
-/// The map as one node reports it.
-struct View {
-    host: Host,
-    map: SlotMap,
-    /// Whether the node accepts calls. A node that is cut off from the others does not.
-    up: bool,
-    /// The current epoch of the cluster.
-    epoch: u64,
-    about: About,
-}
+/// What one node reports.
+type View = (Heard, About);
 
 /// What only the first connection asks.
 #[derive(Default)]
@@ -94,16 +86,14 @@ impl Reader {
             };
             match answered {
                 // The node is late, so another one is asked as well.
-                None if is_more => {}
-                // All nodes were asked, and at least one has answered.
-                None => break,
-                Some(None) if is_more => {}
-                Some(None) => break,
-                Some(Some(Ok(View { host, map, up, epoch, about: told }))) => {
-                    if about.as_ref().is_none_or(|(was_up, _)| up && !was_up) {
-                        about = Some((up, told));
+                None | Some(None) if is_more => {}
+                // All nodes were asked.
+                None | Some(None) => break,
+                Some(Some(Ok((heard, told)))) => {
+                    if about.as_ref().is_none_or(|(was_up, _)| heard.up && !was_up) {
+                        about = Some((heard.up, told));
                     }
-                    if choice.hear(Heard { host, map, up, epoch }, &mut self.newest) {
+                    if choice.hear(heard, &mut self.newest) {
                         break;
                     }
                     others.extend(choice.disputed().filter(|host| seen.insert((*host).clone())).cloned());
@@ -188,8 +178,8 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
         let login = handshake::login(Arc::clone(&target), dialer, executor, None, &progress);
         let mut fresh = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
         let warnings = handshake::prepare(&mut fresh, true).await?;
-        let view = driven(&mut fresh.driver, ask(router, fresh.connection, &host, true)).await??;
-        Ok(View { about: About { warnings, ..view.about }, ..view })
+        let (heard, about) = driven(&mut fresh.driver, ask(router, fresh.connection, &host, true)).await??;
+        Ok((heard, About { warnings, ..about }))
     };
     router.within(limit, asked).await.unwrap_or_else(|| Err(progress.late(limit)))
 }
@@ -222,7 +212,7 @@ async fn ask(
         return Err(Failure::Refused(refusal));
     }
     let sharded = if first { shard_probe::is_offered(values)? } else { false };
-    Ok(View { host: host.clone(), map, up, epoch, about: About { warnings: Vec::new(), sharded } })
+    Ok((Heard { host: host.clone(), map, up, epoch }, About { warnings: Vec::new(), sharded }))
 }
 
 /// Whether the node accepts calls, by its answer to `CLUSTER INFO`. Without the right to ask, the node counts as one
