@@ -109,9 +109,13 @@ async fn keep_all(router: &Router, channels: &Channels) {
     let mut nodes = FuturesUnordered::<BoxFuture<'_, Host>>::new();
     let mut kept = FxHashSet::default();
     loop {
-        let (new, map_changed) = (channels.listen_new(), router.signals.changed.listen());
-        channels.follow(&router.map());
-        for host in channels.owners() {
+        let (new, map_changed) = (channels.new.listen(), router.signals.changed.listen());
+        let map = router.map();
+        let owners: Vec<Host> = channels.look(|table| {
+            table.places.follow(&map);
+            table.places.owners().cloned().collect()
+        });
+        for host in owners {
             if kept.insert(host.clone()) {
                 nodes.push(async move { node::keep(router, channels, &host).map(|()| host.clone()).await }.boxed());
             }

@@ -1,13 +1,11 @@
 //! The table of shard channels, shared by the subscriptions and the task that keeps them.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use event_listener::{Event, EventListener};
 use rustc_hash::FxHashSet;
 
 use super::super::host::Host;
-use super::super::map::SlotMap;
 use super::table::Table;
 use crate::mutex::lock;
 
@@ -15,7 +13,7 @@ use crate::mutex::lock;
 pub(in super::super) struct Channels {
     table: Mutex<Table>,
     /// Notified when a channel has become wanted at a master at which none was wanted before.
-    new: Event,
+    pub(super) new: Event,
 }
 
 impl Channels {
@@ -34,39 +32,13 @@ impl Channels {
         looked
     }
 
-    /// Returns a listener for masters at which a first channel is wanted.
-    pub(super) fn listen_new(&self) -> EventListener {
-        self.new.listen()
-    }
-
     /// Returns a listener for changes of the channels that are wanted at this master.
     pub(super) fn listen(&self, host: &Host) -> EventListener {
         self.look(|table| table.places.listen(host))
     }
 
-    /// Uses this map of slots from now on.
-    pub(super) fn follow(&self, map: &Arc<SlotMap>) {
-        self.look(|table| table.places.follow(map));
-    }
-
-    /// The masters at which channels are wanted.
-    pub(super) fn owners(&self) -> Vec<Host> {
-        self.look(|table| table.places.owners().cloned().collect())
-    }
-
-    /// Whether a channel is wanted at this master.
-    pub(super) fn is_any_wanted_at(&self, host: &Host) -> bool {
-        self.look(|table| table.places.wanted(host).is_some())
-    }
-
     /// The channels that are wanted at this master.
     pub(super) fn wanted_at(&self, host: &Host) -> FxHashSet<Arc<str>> {
         self.look(|table| table.places.wanted(host).cloned().unwrap_or_default())
-    }
-}
-
-impl fmt::Debug for Channels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Channels").finish_non_exhaustive()
     }
 }

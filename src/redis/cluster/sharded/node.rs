@@ -69,7 +69,7 @@ impl Node<'_> {
     async fn unwanted(&self) {
         loop {
             let changed = self.channels.listen(self.host);
-            if !self.channels.is_any_wanted_at(self.host) {
+            if self.channels.look(|table| table.places.wanted(self.host).is_none()) {
                 return;
             }
             changed.await;
