@@ -57,7 +57,7 @@ impl EmbeddedConnection {
             return Err(ConnectionError::Closed);
         }
         let (queue, channel) = (Arc::new(Queue::default()), channel.to_owned());
-        self.server.subscribe(&channel, &queue);
+        self.server.with(|_, database| database.channels.subscribe(channel.as_bytes(), &queue));
         // If this list holds the only reference, the reader has dropped its subscription.
         open.subscriptions.retain(|(_, queue)| Arc::strong_count(queue) > 1);
         open.subscriptions.push((channel.clone(), queue.clone()));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::clock::{Clock, wall_clock};
 use super::connection::EmbeddedConnection;
+use super::identity::Identity;
 use super::interpreter::Program;
 use super::keyspace::Entry;
 use super::shared::Shared;
@@ -95,28 +96,28 @@ impl Server {
 
     /// A connection for one client. The executor is used as a clock only.
     pub fn connect(&self, executor: Arc<dyn Executor>) -> EmbeddedConnection {
-        self.shared.follow(executor);
+        self.shared.with(|clock, _| clock.follow(executor));
         EmbeddedConnection::new(self.shared.clone())
     }
 
     /// The server's time since the Unix epoch.
     pub fn now(&self) -> Duration {
-        self.shared.now()
+        self.shared.with(|clock, _| clock.now())
     }
 
     /// Moves the server's clock forward. Keys that are due by then expire.
     pub fn advance(&self, by: Duration) {
-        self.shared.advance(by);
+        self.shared.with(|clock, _| clock.set(clock.now().saturating_add(by)));
     }
 
     /// Sets the server's clock forward or back, as an administrator could. The clock continues from the new time.
     pub fn set_clock(&self, since_epoch: Duration) {
-        self.shared.set_clock(since_epoch);
+        self.shared.with(|clock, _| clock.set(since_epoch));
     }
 
     /// Removes every key, as `FLUSHALL` does. Subscriptions continue.
     pub fn flush_all(&self) {
-        self.shared.flush();
+        self.shared.with(|_, database| database.flush());
     }
 
     /// Begins a new process with the same keys, as a server that stores every write does after a crash. Call
@@ -125,7 +126,7 @@ impl Server {
     /// Only [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then.
     /// Connections and subscriptions continue.
     pub fn restart(&self) {
-        self.shared.restart();
+        self.shared.with(|clock, database| database.identity = Identity::started_at(clock.now()));
     }
 
     /// Answers every command that writes with the error `line` until `None` is set.
@@ -134,7 +135,7 @@ impl Server {
     /// (`NOREPLICAS ...`) or if it cannot store (`MISCONF ...`). Commands that read still work, and so does `PUBLISH`.
     /// A script runs until its first write.
     pub fn refuse_writes(&self, line: Option<&str>) {
-        self.shared.refuse_writes(line.map(str::to_owned));
+        self.shared.with(|_, database| database.refusal = line.map(str::to_owned));
     }
 
     /// Runs a Lua script, as `EVAL` does. Tests use it to read keys or to damage them. `source` is text: bytecode is
@@ -149,7 +150,10 @@ impl Server {
 
     /// All keys that have not expired, with their values.
     pub fn dump(&self) -> BTreeMap<Vec<u8>, Entry> {
-        self.shared.dump()
+        self.shared.with(|clock, database| {
+            database.begin(clock.now());
+            database.dump()
+        })
     }
 }
 
