@@ -8,7 +8,7 @@ use crate::acquire::pending::{GrantExpired, Terms};
 use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::engine::attempt::Outcome;
-use crate::engine::lease::{Hold, Term, deadline};
+use crate::engine::lease::{Hold, deadline};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::token::Token;
@@ -128,8 +128,8 @@ struct Counts {
 
 /// `acknowledged`: by so many replicas.
 fn hold(request: &Request, waiter: &mut Waiter<'_>, token: Token, counts: Counts, acknowledged: u32) -> Decision {
-    let Request { renewed, lease, at_most, replicas, .. } = *request;
-    let term = if renewed { Term::capped(counts.limit, at_most) } else { Term::Fixed };
+    let Request { lease, replicas, .. } = *request;
+    let term = request.term(counts.limit);
     let amount = waiter.attempt.state.amount;
     match waiter.attempt.hold(amount, token, Terms { term, lease, replicas }, counts.lease) {
         Ok(Some(hold)) => Decision::Held { hold, is_acknowledged: acknowledged >= replicas },

@@ -1,8 +1,9 @@
 //! What one acquisition asks for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::engine::lease::Term;
 use crate::error::{Error, ErrorKind};
 use crate::holder::Holder;
 use crate::protocol::key::Keys;
@@ -43,6 +44,11 @@ impl Request {
     /// the first poll, because a task that is spawned in a scope does not belong to the scope.
     pub(crate) fn choose_holder(&mut self) {
         self.holder = self.holder.or_else(Holder::current).filter(|_| self.keys.kind.is_reentrant());
+    }
+
+    /// The term of a hold whose [limit](crate::Acquire::hold_at_most) counts from then on.
+    pub(crate) fn term(&self, from: Instant) -> Term {
+        if self.renewed { Term::capped(from, self.at_most) } else { Term::Fixed }
     }
 
     pub(crate) fn error(&self, kind: ErrorKind) -> Error {

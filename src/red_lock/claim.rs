@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::request::Request;
-use crate::engine::lease::Term;
 use crate::engine::turn::Closed;
 use crate::error::{ErrorKind, Result};
 use crate::hold::owner::HoldOwner;
@@ -35,7 +34,7 @@ pub(super) async fn claim(
     request: &Request,
     (turns, votes): (&[Arc<Keys>], &[Arc<Keys>]),
 ) -> Result<Claim> {
-    let Request { renewed, at_most, lease, .. } = *request;
+    let lease = request.lease;
     let (name, now) = (&*request.keys.name, masters.now());
     masters.check_usable(request, votes, majority(masters.all.len()))?;
     // The master on which the turn would be waited for.
@@ -59,8 +58,7 @@ pub(super) async fn claim(
     };
     let attempt = PendingAttempt::open(masters.all[first].context(), &turns[first], 1, lease).map_err(closed)?;
     ballot.turn = Some(TurnBallot { operation: request.operation, keys: &turns[first], attempt, lease });
-    let term = if renewed { Term::capped(now, at_most) } else { Term::Fixed };
-    let proposal = Proposal { token, owner, granted: false, term, lease };
+    let proposal = Proposal { token, owner, granted: false, term: request.term(now), lease };
     Ok(match elect(masters, request, ballots, proposal).await? {
         (TurnAnswer::Granted(turn), elected) => Claim::Made { turn: Arc::new(turn), owner, elected },
         (TurnAnswer::Taken, _) => {
