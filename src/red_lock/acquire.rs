@@ -58,7 +58,7 @@ use futures::future::{BoxFuture, Either, select};
 use crate::acquire::member::InCohort;
 use crate::acquire::request::Request;
 use crate::backoff::Pauses;
-use crate::engine::lease::{Hold, Term};
+use crate::engine::lease::Hold;
 use crate::engine::turn::Closed;
 use crate::error::{ErrorKind, Result};
 use crate::hold::owner::HoldOwner;
@@ -68,8 +68,8 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::red_lock::claim::{Claim, claim};
-use crate::red_lock::count::{Outlook, majority};
-use crate::red_lock::election::{Elected, Lack, Outcome, elect};
+use crate::red_lock::count::{Lack, majority};
+use crate::red_lock::election::{Elected, Outcome, elect};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::own::Own;
 use crate::red_lock::patience::{Patience, reason, unavailable};
@@ -185,15 +185,13 @@ async fn vote(
         if turn.hold.loss(began).is_some() {
             return Ok(Outcome::TurnLost);
         }
-        let outlook = if *contested { masters.look(keys, request.lease).await } else { Outlook::Free };
+        let outlook = if *contested { masters.look(keys, request.lease).await } else { Ok(()) };
         let elected = match (elected.take(), outlook) {
             (Some(elected), _) => elected,
-            (None, Outlook::Contested(left)) => Err(Lack::Contested(left)),
-            (None, Outlook::TooFew) => Err(Lack::TooFew),
-            (None, Outlook::Free) => {
+            (None, Err(lack)) => Err(lack),
+            (None, Ok(())) => {
                 let began = masters.now();
-                let Request { renewed, at_most, lease, .. } = *request;
-                let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
+                let (lease, term) = (request.lease, request.term(began));
                 // The token that the turn would get if it were taken now. Masters that restarted without their counters
                 // may have granted newer holds since, and would still accept an older token.
                 let token = turn.hold.token().after(began.saturating_duration_since(taken));

@@ -58,11 +58,9 @@ pub(super) enum Seen {
     Busy(Duration, Option<Instant>),
 }
 
-/// What a look at all masters has found.
+/// Why there is no majority yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outlook {
-    /// A majority is free to vote.
-    Free,
+pub(super) enum Lack {
     /// As [`Verdict::Contested`].
     Contested(Duration),
     /// As [`Verdict::TooFew`].
@@ -106,8 +104,8 @@ pub(super) fn tally(masters: usize, answers: &[VoteAnswer], now: Instant, lease:
     }
 }
 
-/// Counts what the looks at the masters have found.
-pub(super) fn survey(masters: usize, seen: &[Seen], now: Instant) -> Outlook {
+/// Counts what the looks at the masters have found: whether a majority is free to vote.
+pub(super) fn survey(masters: usize, seen: &[Seen], now: Instant) -> Result<(), Lack> {
     let (mut free, mut busy, mut left) = (0, 0, None::<Duration>);
     for seen in seen {
         match *seen {
@@ -119,9 +117,9 @@ pub(super) fn survey(masters: usize, seen: &[Seen], now: Instant) -> Outlook {
         }
     }
     match left {
-        _ if free >= majority(masters) => Outlook::Free,
-        Some(left) if free + busy >= majority(masters) => Outlook::Contested(left),
-        _ => Outlook::TooFew,
+        _ if free >= majority(masters) => Ok(()),
+        Some(left) if free + busy >= majority(masters) => Err(Lack::Contested(left)),
+        _ => Err(Lack::TooFew),
     }
 }
 

@@ -1,15 +1,13 @@
 //! One election: a round of votes, or two, and what comes of them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::acquire::pending::Terms;
 use crate::acquire::request::Request;
 use crate::engine::lease::Term;
 use crate::error::{ErrorKind, Result};
-use crate::hold::owner::HoldOwner;
 use crate::protocol::token::Token;
-use crate::red_lock::count::{Verdict, VoteAnswer, deadline, tally};
+use crate::red_lock::count::{Lack, Verdict, deadline, tally};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::quorum_hold::Slot;
 use crate::red_lock::round::{Ballot, Proposal, Round, TurnAnswer};
@@ -30,14 +28,6 @@ pub(super) enum Outcome {
 
 /// The outcome of one election.
 pub(super) type Elected = std::result::Result<Outcome, Lack>;
-
-/// Why an acquisition has no majority yet.
-pub(super) enum Lack {
-    /// Other holds prevent a majority. The first of them ends after this time.
-    Contested(Duration),
-    /// Too few masters answered in time or have been up for long enough.
-    TooFew,
-}
 
 /// Asks for votes once, and with a claim for the turn. Without a majority, the votes are cancelled in the background;
 /// and also without the turn, if that was asked for, because those who wait for it are first.
@@ -92,21 +82,11 @@ async fn second_round<'a>(masters: &Arc<Masters>, round: Round<'a>, first: Propo
 /// or leases ended meanwhile.
 fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
     let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
-    let mut validities = Vec::new();
-    for mut cast in round.casts {
-        let slot = &mut slots[cast.ballot.master];
-        match cast.answer {
-            VoteAnswer::Accepted(validity) => {
-                let terms = Terms { term, lease: cast.lease, replicas: 0 };
-                let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
-                let source = &masters.all[cast.ballot.master].source;
-                *slot = Slot::voted(HoldOwner::new(source.clone(), hold, None), validity.from);
-                validities.push(validity);
-            }
-            // Once granted, the hold asks this master again.
-            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => {}
-        }
+    // Once granted, the hold asks the others again.
+    for cast in round.casts {
+        let master = cast.ballot.master;
+        slots[master] = cast.hold(masters, token, term).unwrap_or_default();
     }
-    let until = deadline(masters.all.len(), validities, masters.now())?;
+    let until = deadline(masters.all.len(), slots.iter().filter_map(Slot::validity), masters.now())?;
     Some((slots, until))
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::vote::reply::Sight;
-use crate::red_lock::count::{Outlook, Seen, survey};
+use crate::red_lock::count::{Lack, Seen, survey};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 
 impl Masters {
     /// Asks all masters that serve these keys whether they are free to vote.
-    pub(super) async fn look(self: &Arc<Self>, keys: &[Arc<Keys>], lease: Duration) -> Outlook {
+    pub(super) async fn look(self: &Arc<Self>, keys: &[Arc<Keys>], lease: Duration) -> Result<(), Lack> {
         let (now, limit) = (self.now(), self.node_timeout(lease));
         let asked: Vec<usize> = (0..self.all.len()).filter(|n| self.all[*n].serves(&keys[*n], now)).collect();
         let looks = asked.iter().map(|master| self.look_at(*master, &keys[*master]));

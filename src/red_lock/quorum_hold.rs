@@ -34,7 +34,7 @@ impl Slot {
     }
 
     /// The time in which the vote counts. `None` if it is lost.
-    fn validity(&self) -> Option<Validity> {
+    pub(super) fn validity(&self) -> Option<Validity> {
         let until = self.vote.as_ref()?.hold.deadline()?;
         Some(Validity { until, from: self.from })
     }

@@ -7,7 +7,6 @@ use futures::StreamExt;
 use futures::future::{Either, pending, select};
 use futures::stream::FuturesUnordered;
 
-use crate::acquire::pending::Terms;
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{release, release_with};
@@ -17,9 +16,9 @@ use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::observe;
 use crate::protocol::key::Keys;
-use crate::red_lock::count::{VoteAnswer, majority};
+use crate::red_lock::count::majority;
 use crate::red_lock::own::Own;
-use crate::red_lock::quorum_hold::{QuorumHold, Slot};
+use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::round::{Cast, Proposal};
 use crate::red_lock::together::{Together, together};
 use crate::runtime::timeout;
@@ -148,7 +147,7 @@ impl QuorumTask {
         }
     }
 
-    fn set_regained(&self, mut cast: Cast<'_>) {
+    fn set_regained(&self, cast: Cast<'_>) {
         let QuorumHold { masters, hold, slots, .. } = &*self.quorum;
         let master = cast.ballot.master;
         // A client that has just connected may lead to a server that has voted already. The drop cancels the second
@@ -156,17 +155,11 @@ impl QuorumTask {
         if masters.check_distinct("renew").is_err() {
             return;
         }
-        let slot = match cast.answer {
-            VoteAnswer::Accepted(validity) => {
-                let terms = Terms { term: hold.term, lease: cast.lease, replicas: 0 };
-                let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token(), terms, cast.sent) else { return };
-                masters.change_stats(|stats| stats.votes_regained += 1);
-                Slot::voted(HoldOwner::new(masters.all[master].source.clone(), vote, None), validity.from)
-            }
-            // The drop cancels the refused vote. The next count asks for it again.
-            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => return,
-        };
-        lock(slots)[master] = slot;
+        // Without a vote, the next count asks for it again.
+        if let Some(slot) = cast.hold(masters, hold.token(), hold.term) {
+            masters.change_stats(|stats| stats.votes_regained += 1);
+            lock(slots)[master] = slot;
+        }
     }
 
     /// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn

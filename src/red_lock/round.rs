@@ -20,6 +20,7 @@ use crate::protocol::vote::{TurnArgs, VoteArgs};
 use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
+use crate::red_lock::quorum_hold::Slot;
 use crate::red_lock::standing::Standing;
 use crate::red_lock::together::together;
 use crate::tuning::MOST_STALE;
@@ -74,6 +75,16 @@ pub(super) struct Cast<'a> {
 }
 
 impl Cast<'_> {
+    /// Turns the vote into a hold of the client, which renews it. `None`: the master gave no vote, the client was
+    /// closed or the lease ended meanwhile. The drop cancels a vote that was refused.
+    pub(super) fn hold(mut self, masters: &Masters, token: Token, term: Term) -> Option<Slot> {
+        let VoteAnswer::Accepted(validity) = self.answer else { return None };
+        let terms = Terms { term, lease: self.lease, replicas: 0 };
+        let hold = self.ballot.attempt.hold(1, token, terms, self.sent).ok()??;
+        let source = masters.all[self.ballot.master].source.clone();
+        Some(Slot::voted(HoldOwner::new(source, hold, None), validity.from))
+    }
+
     /// Whether the master took the lock.
     pub(super) fn is_taken(&self) -> bool {
         !matches!(self.answer, VoteAnswer::Busy(..))

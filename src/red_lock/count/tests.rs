@@ -102,12 +102,12 @@ fn a_look_finds_a_majority_that_is_free_and_counts() {
     let (free, young) = (Seen::Free(None), Seen::Free(Some(now + SECOND)));
     let held = |millis| Seen::Busy(Duration::from_millis(millis), None);
     let three = |seen: &[Seen]| survey(3, seen, now);
-    assert_eq!(three(&[free, free, held(80)]), Outlook::Free);
-    assert_eq!(three(&[free, held(80), held(30)]), Outlook::Contested(Duration::from_millis(30)));
-    assert_eq!(three(&[free, young, held(80)]), Outlook::Contested(Duration::from_millis(80)));
-    assert_eq!(three(&[young, young, held(80)]), Outlook::TooFew);
-    assert_eq!(three(&[free, young]), Outlook::TooFew);
-    assert_eq!(three(&[held(80), Seen::Busy(LEAST, Some(now + SECOND))]), Outlook::TooFew);
-    assert_eq!(survey(5, &[free, free, held(80)], now), Outlook::Contested(Duration::from_millis(80)));
-    assert_eq!(three(&[Seen::Busy(Duration::MAX, None), held(80)]), Outlook::Contested(Duration::from_millis(80)));
+    assert_eq!(three(&[free, free, held(80)]), Ok(()));
+    assert_eq!(three(&[free, held(80), held(30)]), Err(Lack::Contested(Duration::from_millis(30))));
+    assert_eq!(three(&[free, young, held(80)]), Err(Lack::Contested(Duration::from_millis(80))));
+    assert_eq!(three(&[young, young, held(80)]), Err(Lack::TooFew));
+    assert_eq!(three(&[free, young]), Err(Lack::TooFew));
+    assert_eq!(three(&[held(80), Seen::Busy(LEAST, Some(now + SECOND))]), Err(Lack::TooFew));
+    assert_eq!(survey(5, &[free, free, held(80)], now), Err(Lack::Contested(Duration::from_millis(80))));
+    assert_eq!(three(&[Seen::Busy(Duration::MAX, None), held(80)]), Err(Lack::Contested(Duration::from_millis(80))));
 }
