@@ -7,7 +7,7 @@ use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{ReadGuard, WriteGuard};
-use crate::hold::owner::{HoldOwner, HoldSource, lost_error};
+use crate::hold::owner::{HoldOwner, HoldSource, check_not_lost};
 use crate::lock::HolderState;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
@@ -210,5 +210,5 @@ impl ReadGuard {
 
 /// Checks the hold locally, because guards that share a hold change it without asking the server.
 fn still_held(owned: &HoldOwner, operation: &'static str) -> Result<()> {
-    owned.hold.loss(owned.context().now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
+    check_not_lost(&owned.hold, operation, owned.context().now())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::check_lease;
 use crate::engine::lease::{Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::owner::{HoldOwner, lost_error};
+use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::reply::HoldState;
 
@@ -32,9 +32,7 @@ pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     let (mut retry, mut few) = (context.retry(OPERATION, &hold.keys), None);
     loop {
         let sent = retry.sends();
-        if let Some(loss) = hold.loss(sent) {
-            return Err(lost_error(hold, OPERATION, loss));
-        }
+        check_not_lost(hold, OPERATION, sent)?;
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
         // Recorded before the request is sent. If no answer comes, a later clean-up knows for how long the hold may be
         // in Redis.

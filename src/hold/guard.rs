@@ -9,7 +9,7 @@ use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::extend::extend;
 use crate::hold::owner::release::With;
-use crate::hold::owner::{HoldOwner, lost_error};
+use crate::hold::owner::{HoldOwner, check_not_lost};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
@@ -285,7 +285,7 @@ pub(crate) async fn release_with(owned: Arc<HoldOwner>, with: &mut With) -> Resu
             // exactly one of them.
             match Arc::into_inner(shared) {
                 Some(owned) => owned,
-                None => return hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
+                None => return check_not_lost(&hold, "release", context.now()),
             }
         }
     };

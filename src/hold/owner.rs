@@ -87,9 +87,7 @@ impl HoldOwner {
     pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
         let (source, old) = (self.source.clone(), self.hold.clone());
         let context = &source.context;
-        if let Some(loss) = old.loss(context.now()) {
-            return Err(lost_error(&old, operation, loss));
-        }
+        check_not_lost(&old, operation, context.now())?;
         let holder = self.holder;
         // Other tasks of the holder wait until they can enter the new hold.
         let vacant = holder.map(|holder| source.reentry.reopen(holder, &old.keys));
@@ -142,9 +140,7 @@ impl HoldOwner {
         let mut retry = context.retry(operation, &old.keys);
         loop {
             let sent = retry.sends();
-            if let Some(loss) = old.loss(sent) {
-                return Err(lost_error(&old, operation, loss));
-            }
+            check_not_lost(&old, operation, sent)?;
             // Closing has cancelled the new attempt id. A later request would change the hold for a client that is
             // gone.
             if context.engine.is_closed() {
@@ -191,7 +187,7 @@ impl HoldOwner {
             let reason = "the hold of a RedLock cannot outlive its guard";
             return Err(Error::because(ErrorKind::InvalidInput, "keep", reason).with_name(&self.hold.keys.name));
         }
-        self.hold.loss(self.context().now()).map_or(Ok(()), |loss| Err(lost_error(&self.hold, "keep", loss)))
+        check_not_lost(&self.hold, "keep", self.context().now())
     }
 
     /// Leaves the hold in Redis. If it has other guards, the last of them does.
@@ -241,6 +237,11 @@ struct NewHold {
     token: Token,
     lease: Duration,
     sent: Instant,
+}
+
+/// Fails if the hold is lost.
+pub(crate) fn check_not_lost(hold: &Hold, operation: &'static str, now: Instant) -> Result<()> {
+    hold.loss(now).map_or(Ok(()), |loss| Err(lost_error(hold, operation, loss)))
 }
 
 pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Error {

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use crate::engine::lease::Hold;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::extend::extend;
-use crate::hold::owner::{HoldOwner, lost_error};
+use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
 use crate::red_lock::count::{Validity, deadline, majority};
@@ -123,9 +123,7 @@ impl Ends for QuorumHold {
         const OPERATION: &str = "extend";
         Box::pin(async move {
             let masters = &self.masters;
-            if let Some(loss) = self.hold.loss(masters.now()) {
-                return Err(lost_error(&self.hold, OPERATION, loss));
-            }
+            check_not_lost(&self.hold, OPERATION, masters.now())?;
             if lease > masters.settings.longest_lease {
                 let reason =
                     format!("the lease is longer than the longest_lease of {:?}", masters.settings.longest_lease);
@@ -138,9 +136,7 @@ impl Ends for QuorumHold {
             if let Some(until) = self.deadline(now) {
                 self.hold.extend(until, now);
             }
-            if let Some(loss) = self.hold.loss(now) {
-                return Err(lost_error(&self.hold, OPERATION, loss));
-            }
+            check_not_lost(&self.hold, OPERATION, now)?;
             let prolonged = extended.iter().filter(|extended| matches!(extended, Some(Ok(())))).count();
             if prolonged >= majority(masters.all.len()) {
                 return Ok(());

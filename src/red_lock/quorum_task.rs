@@ -11,7 +11,7 @@ use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{release, release_with};
 use crate::hold::owner::release::With;
-use crate::hold::owner::{HoldOwner, lost_error};
+use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::observe;
@@ -224,9 +224,7 @@ impl QuorumTask {
     fn outcome(&self, count: Released) -> Result<()> {
         let QuorumHold { masters, hold, .. } = &*self.quorum;
         let needed = majority(masters.all.len());
-        if let Some(loss) = hold.loss(masters.now()) {
-            return Err(lost_error(hold, "release", loss));
-        }
+        check_not_lost(hold, "release", masters.now())?;
         if count.ended < needed {
             let reason = "too few masters have confirmed the release; it continues in the background";
             return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
