@@ -132,7 +132,6 @@ impl Attempt {
 
     pub(super) fn into_cleanup(self, id: AttemptId, from_tail: bool, now: Instant) -> Cleanup {
         let (ticket, behind) = (self.ticket(id), self.waits_with);
-        let until = now + self.lease;
-        Cleanup { ticket, keys: self.keys, from_tail, behind, is_repeated: false, failures: 0, until }
+        Cleanup { from_tail, behind, ..Cleanup::new(self.keys, ticket, now + self.lease) }
     }
 }

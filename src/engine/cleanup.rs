@@ -35,15 +35,12 @@ impl Cleanup {
         Self { until: granted + self.ticket.lease, ..self.repeated() }
     }
 
+    pub(super) fn new(keys: Arc<Keys>, ticket: Ticket, until: Instant) -> Self {
+        Self { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until }
+    }
+
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
-        Self {
-            keys: hold.keys.clone(),
-            ticket: hold.keys.kind.ticket(hold.id, hold.lease, hold.amount),
-            from_tail: false,
-            behind: 0,
-            is_repeated: false,
-            failures: 0,
-            until: now + hold.longest(),
-        }
+        let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount);
+        Self::new(hold.keys.clone(), ticket, now + hold.longest())
     }
 }

@@ -62,10 +62,7 @@ impl Engine {
         self.change(|state| {
             // No attempt has this id. Cancelling its ticket only promotes waiting tickets.
             let ticket = keys.kind.ticket(state.attempts.id(0), lease, 1);
-            let until = now + lease;
-            let keys = keys.clone();
-            let cleanup = Cleanup { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until };
-            state.cleanups.push(cleanup);
+            state.cleanups.push(Cleanup::new(keys.clone(), ticket, now + lease));
         });
     }
 
