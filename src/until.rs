@@ -17,3 +17,19 @@ pub(crate) async fn until<T>(changed: &Event, found: impl Fn() -> Option<T>) -> 
         listener.await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_change_before_there_is_a_listener_is_not_missed() {
+        let looks = AtomicU32::new(0);
+        let changed_meanwhile = || (looks.fetch_add(1, Ordering::Relaxed) > 0).then_some(7);
+        assert_eq!(until(&Event::new(), changed_meanwhile).now_or_never(), Some(7));
+    }
+}
