@@ -24,8 +24,8 @@ scripts! {
     ANNOUNCE = "announce",
     HEARTBEAT = "heartbeat",
     LEADER = "leader",
+    RELEASE = "release",
     RENEW = "renew",
-    RESIGN = "resign",
     WATCH = "watch",
 }
 
@@ -101,7 +101,7 @@ impl Held for Leading {
     /// Also notes that the term has ended.
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
         let of_changes = [keys.ending(":watchers"), keys.ending(":changes")];
-        ScriptCall::new(&RESIGN, keys.all().chain(of_changes), released).id(id).site(site)
+        ScriptCall::new(&RELEASE, keys.all().chain(of_changes), released).id(id).site(site)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {

@@ -27,7 +27,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain(of(Resource::semaphore(PREFIX, "s", 3)))
         .chain(of(Resource::read_write(PREFIX, "r")))
         .chain(of(Resource::latch(PREFIX, "l")))
-        .chain(of(Resource::watch(PREFIX, "e", 0)).skip(1))
+        .chain(of(Resource::watch(PREFIX, "e", 0, 0)).skip(1))
         .collect()
 });
 

@@ -277,7 +277,8 @@ async fn the_turn_lasts_as_long_as_a_fixed_lease_that_is_prolonged(env: Env) {
 
 async fn a_hold_cannot_be_kept_alone_or_with_others(env: Env) {
     let masters = Masters::three(&env);
-    let program = masters.program().await;
+    let program =
+        masters.program_with(|config| config, |builder| builder.durable(true).longest_lease(ms(20_000))).await;
     let error = program.locks.lock("a").await.unwrap().keep().unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")));
     let several = || MultiLock::new().lock(&program.clients[0].lock("b")).red_lock(&program.locks, "a");

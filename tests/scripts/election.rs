@@ -1,5 +1,5 @@
-//! `election_announce`, `election_watch`, `election_heartbeat`, `election_leader` and `election_renew`: every reply, late
-//! copies, half states, and who is told.
+//! `election_announce`, `election_release`, `election_watch`, `election_heartbeat`, `election_leader` and
+//! `election_renew`: every reply, late copies, half states, and who is told.
 
 use std::collections::BTreeSet;
 
@@ -51,22 +51,44 @@ fn sent<T>(
     lab.run(request.script.name(), &keys, &request.words(), now_first, read)
 }
 
-/// Whether it was noted, and whether others are left to be told.
-fn announced(lab: &mut Lab, request: &wire::Request) -> Result<(bool, bool), String> {
+/// Whether it was noted.
+fn announced(lab: &mut Lab, request: &wire::Request) -> Result<bool, String> {
     sent(lab, request, false, |words| {
         let word = words.word();
         assert!(["NOTED", "NOT_HELD"].contains(&&*word), "{word}");
-        (word == "NOTED", words.flag())
+        word == "NOTED"
     })
 }
 
 #[track_caller]
 fn note(lab: &mut Lab, request: &wire::Request) -> bool {
-    announced(lab, request).unwrap().0
+    announced(lab, request).unwrap()
+}
+
+/// Ends the term, and returns whether it was held.
+#[track_caller]
+fn resign(lab: &mut Lab, leader: &Attempt) -> bool {
+    let request = election().release(leader.wire(), None).unwrap();
+    assert_eq!(request.script.name(), "election_release");
+    sent(lab, &request, false, |words| {
+        let was_held = words.word() == "RELEASED";
+        assert!(!words.flag());
+        was_held
+    })
+    .unwrap()
+}
+
+fn watching(known: u64) -> wire::Resource {
+    wire::Resource::watch("p", "n", known, 0).unwrap()
 }
 
 fn watch(lab: &mut Lab, waiter: &Attempt, known: u64) -> Result<Watched, String> {
-    let watch = wire::Resource::watch("p", "n", known).unwrap();
+    watch_in(lab, waiter, known, 0)
+}
+
+/// In a term that the caller takes for the present one.
+fn watch_in(lab: &mut Lab, waiter: &Attempt, known: u64, leads: u64) -> Result<Watched, String> {
+    let watch = wire::Resource::watch("p", "n", known, leads).unwrap();
     sent(lab, &watch.acquire(waiter.wire(), true), false, |words| match &*words.word() {
         "OPEN" => Watched::Open,
         "QUEUED" => {
@@ -79,19 +101,23 @@ fn watch(lab: &mut Lab, waiter: &Attempt, known: u64) -> Result<Watched, String>
     })
 }
 
-/// For each waiter, whether there may be news; and whether others are left to be told.
-fn heartbeat(lab: &mut Lab, waiters: &[&Attempt], known: u64) -> Result<(Vec<bool>, bool), String> {
-    let watch = wire::Resource::watch("p", "n", known).unwrap();
+/// For each waiter, whether there may be news.
+fn heartbeat(lab: &mut Lab, waiters: &[&Attempt], known: u64) -> Result<Vec<bool>, String> {
+    heartbeat_in(lab, waiters, known, 0)
+}
+
+fn heartbeat_in(lab: &mut Lab, waiters: &[&Attempt], known: u64, leads: u64) -> Result<Vec<bool>, String> {
+    let watch = wire::Resource::watch("p", "n", known, leads).unwrap();
     let attempts: Vec<_> = waiters.iter().map(|waiter| waiter.wire()).collect();
     sent(lab, &watch.heartbeat(&attempts), true, |words| {
-        let (left, more): (i64, _) = (words.next(), words.flag());
+        let left: i64 = words.next();
         assert!(left >= -2);
         let word = |words: &mut crate::lab::Words| match &*words.word() {
             "WAITING" => false,
             "OPEN" => true,
             other => panic!("{other}"),
         };
-        (waiters.iter().map(|_| word(words)).collect(), more)
+        waiters.iter().map(|_| word(words)).collect()
     })
 }
 
@@ -102,13 +128,13 @@ fn look(lab: &mut Lab, known: u64, most: u32) -> (String, bool, Vec<Change>) {
     command.arg(request.script.sha1()).arg(request.keys().len()).arg(request.keys()).arg(request.words());
     let reply: Vec<Value> = command.query(&mut lab.connection).unwrap();
     let text = |value: &Value| -> String { redis::from_redis_value(value.clone()).unwrap() };
-    (text(&reply[0]), text(&reply[5]) == "1", reply[6..].iter().map(|change| stored(&text(change))).collect())
+    (text(&reply[0]), text(&reply[3]) == "1", reply[4..].iter().map(|change| stored(&text(change))).collect())
 }
 
 fn stored(change: &str) -> Change {
-    let words: Vec<_> = change.splitn(8, ' ').collect();
-    let length = words[6].parse::<usize>().unwrap();
-    let (label, value) = words[7].split_at(length);
+    let words: Vec<_> = change.splitn(7, ' ').collect();
+    let length = words[5].parse::<usize>().unwrap();
+    let (label, value) = words[6].split_at(length);
     (words[1].to_owned(), words[2].parse().unwrap(), label.to_owned(), value.to_owned())
 }
 
@@ -129,42 +155,76 @@ fn told(lab: &mut Lab, inbox: &Inbox) -> Vec<String> {
 #[test]
 fn a_term_begins_speaks_and_ends() {
     let (mut lab, leader, term) = led();
-    assert_eq!(look(&mut lab, 0, 1), (leader.id.clone(), true, vec![]));
+    assert_eq!(look(&mut lab, 0, 1), (leader.id.clone(), false, vec![]));
     let before = lab.now() * 1000;
-    assert!(note(&mut lab, &election().led(leader.wire(), "web 7")));
+    assert!(note(&mut lab, &election().led(leader.wire(), term, "web 7")));
     let first = revision(&mut lab);
     assert!((before..=lab.now() * 1000 + 999).contains(&first), "the clock is the floor");
-    assert!(note(&mut lab, &election().said(leader.wire(), 2, "web 7", " a  b")));
-    assert!(note(&mut lab, &election().ended(leader.wire(), 3, "web 7")));
-    let expected =
-        [change("ended", term, "web 7", ""), change("said", term, "web 7", " a  b"), change("led", term, "web 7", "")];
-    assert_eq!(look(&mut lab, 0, 64), (leader.id.clone(), true, expected.to_vec()));
-    assert_eq!(look(&mut lab, first, 64), (leader.id.clone(), false, expected[..2].to_vec()));
-    assert_eq!(look(&mut lab, first, 1), (leader.id.clone(), true, expected[..1].to_vec()));
-    let last = revision(&mut lab);
-    assert_eq!(look(&mut lab, last, 64), (leader.id.clone(), false, vec![]));
-    assert_eq!(look(&mut lab, first - 1, 64).1, true, "there may have been others before");
-    // It lasts as long as a hold of the longest lease, and at least for an hour.
+    assert!(note(&mut lab, &election().said(leader.wire(), term, 2, "web 7", " a  b")));
+    // An hour is longer than two of the lease, and shorter than two of the longest.
     assert!((HOUR - 5000..=HOUR).contains(&lab.server.ttl_ms(CHANGES)));
+    let lock = lab.keys[0].clone();
+    lab.raw(&["PEXPIRE", &lock, "5000000"]);
+    assert!(note(&mut lab, &election().said(leader.wire(), term, 3, "web 7", "c")));
+    assert!((9_990_000..=10_000_000).contains(&lab.server.ttl_ms(CHANGES)));
+    assert!(resign(&mut lab, &leader));
+    let expected = [
+        change("ended", term, "", ""),
+        change("said", term, "web 7", "c"),
+        change("said", term, "web 7", " a  b"),
+        change("led", term, "web 7", ""),
+    ];
+    assert_eq!(look(&mut lab, 0, 64), (String::new(), false, expected.to_vec()));
+    assert_eq!(look(&mut lab, 0, 4), (String::new(), true, expected.to_vec()), "there may be more");
+    assert_eq!(look(&mut lab, first, 64), (String::new(), false, expected[..3].to_vec()));
+    assert_eq!(look(&mut lab, first, 1), (String::new(), true, expected[..1].to_vec()));
+    let last = revision(&mut lab);
+    assert_eq!(look(&mut lab, last, 64), (String::new(), false, vec![]));
+    assert!(look(&mut lab, first - 1, 64).1, "what is not stored may have been followed by anything");
 }
 
 #[test]
-fn since_is_when_the_term_began() {
-    let (mut lab, leader, _) = led();
-    note(&mut lab, &election().led(leader.wire(), "a"));
-    note(&mut lab, &election().said(leader.wire(), 2, "a", "x"));
-    let since: BTreeSet<String> =
-        lab.list(CHANGES).iter().map(|change| change.split(' ').nth(4).unwrap().to_owned()).collect();
-    assert_eq!(since.len(), 1);
+fn a_resignation_hands_over_and_tells() {
+    let (mut lab, leader, term) = led();
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
+    let (next, watcher) = (attempt(3, 1), attempt(2, 1));
+    let (of_next, of_watcher) = (lab.listen(3), lab.listen(2));
+    lab.acquire(&next);
+    let known = revision(&mut lab);
+    assert_eq!(watch(&mut lab, &watcher, known), Ok(Watched::Queued));
+    assert!(!resign(&mut lab, &attempt(9, 1)), "it does not lead");
+    assert_eq!(told(&mut lab, &of_watcher), [""; 0]);
+    assert!(resign(&mut lab, &leader));
+    assert_eq!(told(&mut lab, &of_watcher), [format!("open {}", watcher.id)]);
+    let granted = told(&mut lab, &of_next);
+    assert!(granted.len() == 1 && granted[0].ends_with(&next.id), "{granted:?}");
+    assert_eq!(look(&mut lab, known, 64), (next.id.clone(), false, vec![change("ended", term, "", "")]));
+    // A copy, and one of a term that was never announced.
+    assert!(!resign(&mut lab, &leader));
+    let known = revision(&mut lab);
+    assert!(resign(&mut lab, &next));
+    assert_eq!((revision(&mut lab), look(&mut lab, known, 64).2), (known, vec![]));
+}
+
+/// A full server refuses only the first write of a script, and a resignation's needs no memory.
+#[test]
+fn a_full_server_lets_a_leader_resign() {
+    let (mut lab, leader, term) = led();
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
+    lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+    let said = election().said(leader.wire(), term, 2, "a", "x");
+    assert_eq!(announced(&mut lab, &said), Err("OOM".to_owned()));
+    assert!(resign(&mut lab, &leader));
+    assert_eq!(look(&mut lab, 0, 1), (String::new(), true, vec![change("ended", term, "", "")]));
 }
 
 #[test]
 fn copies_and_late_requests_change_nothing() {
-    let (mut lab, leader, _) = led();
+    let (mut lab, leader, term) = led();
     let (begin, x, y) = (
-        election().led(leader.wire(), "a"),
-        election().said(leader.wire(), 2, "a", "x"),
-        election().said(leader.wire(), 3, "a", "y"),
+        election().led(leader.wire(), term, "a"),
+        election().said(leader.wire(), term, 2, "a", "x"),
+        election().said(leader.wire(), term, 3, "a", "y"),
     );
     for request in [&begin, &begin, &y, &y, &x, &begin] {
         assert!(note(&mut lab, request));
@@ -172,20 +232,17 @@ fn copies_and_late_requests_change_nothing() {
     let values =
         |lab: &mut Lab| look(lab, 0, 64).2.into_iter().map(|(what, .., value)| what + &value).collect::<Vec<_>>();
     assert_eq!(values(&mut lab), ["saidy", "led"]);
-    let end = election().ended(leader.wire(), 4, "a");
-    for request in [&end, &end, &y] {
-        assert!(note(&mut lab, request));
-    }
-    assert_eq!(values(&mut lab), ["ended", "saidy", "led"]);
+    // A new master may have granted the same attempt once more.
+    assert!(!note(&mut lab, &election().said(leader.wire(), term - 1, 4, "a", "z")));
     // The hold is gone, and then another one leads.
-    lab.release(&leader);
-    for request in [&begin, &x, &y, &end] {
+    resign(&mut lab, &leader);
+    for request in [&begin, &x, &y] {
         assert!(!note(&mut lab, request));
     }
     let next = attempt(2, 1);
     let term = lab.acquire(&next).token();
-    note(&mut lab, &election().led(next.wire(), "b"));
-    for request in [&begin, &y, &end] {
+    note(&mut lab, &election().led(next.wire(), term, "b"));
+    for request in [&begin, &y] {
         assert!(!note(&mut lab, request));
     }
     assert_eq!(look(&mut lab, 0, 1).2, [change("led", term, "b", "")]);
@@ -196,7 +253,7 @@ fn a_term_that_ends_without_a_word_is_noted_by_whoever_comes_next() {
     let (a, b) = (attempt(2, 1), attempt(2, 2));
     for by in ["watch", "heartbeat", "the next leader"] {
         let (mut lab, leader, term) = led();
-        note(&mut lab, &election().led(leader.wire(), "a"));
+        note(&mut lab, &election().led(leader.wire(), term, "a"));
         let known = revision(&mut lab);
         assert_eq!(watch(&mut lab, &a, known), Ok(Watched::Queued));
         let inbox = lab.listen(2);
@@ -204,20 +261,22 @@ fn a_term_that_ends_without_a_word_is_noted_by_whoever_comes_next() {
         let ended = change("ended", term, "", "");
         match by {
             "watch" => assert_eq!(watch(&mut lab, &b, known), Ok(Watched::Open)),
-            "heartbeat" => assert_eq!(heartbeat(&mut lab, &[&a], known), Ok((vec![true], false))),
+            "heartbeat" => assert_eq!(heartbeat(&mut lab, &[&a], known), Ok(vec![true])),
             _ => {
                 let next = attempt(3, 1);
                 let term = lab.acquire(&next).token();
-                note(&mut lab, &election().led(next.wire(), "b"));
+                note(&mut lab, &election().led(next.wire(), term, "b"));
                 assert_eq!(look(&mut lab, known, 64).2, [change("led", term, "b", ""), ended.clone()]);
             }
         }
         assert_eq!(look(&mut lab, known, 64).2.pop(), Some(ended), "{by}");
-        assert_eq!(told(&mut lab, &inbox), [format!("open {}", a.id)], "{by}");
+        // A heartbeat tells its own in the reply.
+        let messages = if by == "heartbeat" { vec![] } else { vec![format!("open {}", a.id)] };
+        assert_eq!(told(&mut lab, &inbox), messages, "{by}");
         // Once.
         let revision = revision(&mut lab);
         assert_eq!(watch(&mut lab, &b, revision), Ok(Watched::Queued));
-        assert_eq!(heartbeat(&mut lab, &[&b], revision), Ok((vec![false], false)));
+        assert_eq!(heartbeat(&mut lab, &[&b], revision), Ok(vec![false]));
     }
 }
 
@@ -225,7 +284,7 @@ fn a_term_that_ends_without_a_word_is_noted_by_whoever_comes_next() {
 #[test]
 fn a_leader_that_has_said_nothing_yet_ends_the_term_before() {
     let (mut lab, leader, term) = led();
-    note(&mut lab, &election().led(leader.wire(), "a"));
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
     let (next, _inbox) = (attempt(3, 1), lab.listen(3));
     lab.acquire(&next);
     lab.release(&leader);
@@ -238,14 +297,14 @@ fn a_leader_that_has_said_nothing_yet_ends_the_term_before() {
 
 #[test]
 fn everybody_who_waits_is_told_once() {
-    let (mut lab, leader, _) = led();
+    let (mut lab, leader, term) = led();
     let (a, b, c) = (attempt(2, 1), attempt(2, 2), attempt(3, 1));
     let (of_two, of_three) = (lab.listen(2), lab.listen(3));
     for waiter in [&a, &b, &c] {
         assert_eq!(watch(&mut lab, waiter, 0), Ok(Watched::Queued));
     }
     assert!((HOUR - 5000..=HOUR).contains(&lab.server.ttl_ms(WATCHERS)));
-    assert_eq!(announced(&mut lab, &election().led(leader.wire(), "a")), Ok((true, false)));
+    assert_eq!(announced(&mut lab, &election().led(leader.wire(), term, "a")), Ok(true));
     let mut messages = told(&mut lab, &of_two);
     assert_eq!(messages.len(), 1);
     let mut ids: Vec<_> = messages.remove(0).split(' ').map(str::to_owned).collect();
@@ -258,57 +317,58 @@ fn everybody_who_waits_is_told_once() {
     // Whoever gives up is told nothing.
     let known = revision(&mut lab);
     watch(&mut lab, &a, known).unwrap();
-    let cancel = wire::Resource::watch("p", "n", known).unwrap().cancel(a.wire(), false);
+    let cancel = watching(known).cancel(a.wire(), false);
     assert_eq!(sent(&mut lab, &cancel, false, |words| (words.word(), words.flag())), Ok(("CANCELLED".into(), false)));
-    note(&mut lab, &election().said(leader.wire(), 2, "a", "x"));
+    note(&mut lab, &election().said(leader.wire(), term, 2, "a", "x"));
     assert_eq!(told(&mut lab, &of_two), [""; 0]);
 }
 
 #[test]
-fn more_waiters_than_one_call_tells_are_told_by_the_next_calls() {
-    let (mut lab, leader, _) = led();
+fn of_very_many_waiters_some_learn_of_a_change_from_their_heartbeats() {
+    let (mut lab, leader, term) = led();
     lab.checked = false;
     let inbox = lab.listen(2);
     let waiters: Vec<_> = (0..2_300).map(|n| attempt(2, n).patient()).collect();
     for waiter in &waiters {
         assert_eq!(watch(&mut lab, waiter, 0), Ok(Watched::Queued));
     }
-    let leader = leader.patient();
-    assert_eq!(announced(&mut lab, &election().led(leader.wire(), "a")), Ok((true, true)));
-    let cancel = wire::Resource::watch("p", "n", 0).unwrap().cancel(attempt(9, 9).wire(), false);
-    let more = sent(&mut lab, &cancel, false, |words| (words.word(), words.flag()));
-    assert_eq!(more, Ok(("GONE".into(), true)));
-    let late: Vec<_> = waiters.iter().collect();
-    let (news, more) = heartbeat(&mut lab, &late[2_290..], 0).unwrap();
-    assert_eq!((news, more), (vec![true; 10], false));
-    let ids: BTreeSet<String> = told(&mut lab, &inbox)
-        .iter()
-        .flat_map(|message| message.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>())
-        .collect();
-    assert_eq!(ids.len(), 2_300);
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
+    let ids = |lab: &mut Lab| -> BTreeSet<String> {
+        let messages = told(lab, &inbox);
+        messages.iter().flat_map(|message| message.split(' ').skip(1)).map(str::to_owned).collect()
+    };
+    let first = ids(&mut lab);
+    assert_eq!(first.len(), 1000);
+    // They wait again, and the next change tells others as well.
+    let known = revision(&mut lab);
+    for waiter in waiters.iter().filter(|waiter| first.contains(&waiter.id)) {
+        assert_eq!(watch(&mut lab, waiter, known), Ok(Watched::Queued));
+    }
+    let rest: Vec<_> = waiters.iter().filter(|waiter| !first.contains(&waiter.id)).collect();
+    assert_eq!(heartbeat(&mut lab, &rest, 0), Ok(vec![true; 1_300]));
+    note(&mut lab, &election().said(leader.wire(), term, 2, "a", "x"));
+    assert_eq!(ids(&mut lab), first);
 }
 
 #[test]
 fn a_wait_that_comes_too_late_queues_nothing() {
-    let (mut lab, leader, _) = led();
+    let (mut lab, leader, term) = led();
     let late = attempt(2, 1).not_after(1);
     assert_eq!(watch(&mut lab, &late, 0), Ok(Watched::Stale));
     assert_eq!(lab.server.ttl_ms(WATCHERS), -2);
     assert_eq!(watch(&mut lab, &attempt(2, 1), 0), Ok(Watched::Queued));
     assert_eq!(watch(&mut lab, &late, 0), Ok(Watched::Queued), "it waits already");
-    note(&mut lab, &election().led(leader.wire(), "a"));
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
     assert_eq!(watch(&mut lab, &late, 0), Ok(Watched::Open));
 }
 
 #[test]
 fn a_ticket_that_is_gone_may_have_missed_something() {
-    let (mut lab, leader, _) = led();
-    note(&mut lab, &election().led(leader.wire(), "a"));
+    let (mut lab, leader, term) = led();
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
     let (known, a, b) = (revision(&mut lab), attempt(2, 1), attempt(2, 2).ttl(TICKET_TTL / 2));
     watch(&mut lab, &a, known).unwrap();
-    assert_eq!(heartbeat(&mut lab, &[&a, &b], known), Ok((vec![false, true], false)));
-    assert_eq!(heartbeat(&mut lab, &[&a], known - 1), Ok((vec![true], false)), "it knows less");
-    assert_eq!(heartbeat(&mut lab, &[&a], known + 1), Ok((vec![false], false)), "this server knows less");
+    assert_eq!(heartbeat(&mut lab, &[&a, &b], known), Ok(vec![false, true]));
     // While somebody watches, what is known stays known.
     lab.raw(&["PEXPIRE", CHANGES, "5000"]);
     lab.raw(&["PEXPIRE", WATCHERS, "5000"]);
@@ -316,48 +376,66 @@ fn a_ticket_that_is_gone_may_have_missed_something() {
     for key in [CHANGES, WATCHERS] {
         assert!((HOUR - 5000..=HOUR).contains(&lab.server.ttl_ms(key)), "{key}");
     }
+    // One that knows another revision is to look, and waits no more: this server may lack changes, or has more.
+    for other in [known - 1, known + 1] {
+        watch(&mut lab, &a, known).unwrap();
+        assert_eq!(heartbeat(&mut lab, &[&a], other), Ok(vec![true]));
+        assert_eq!(lab.server.ttl_ms(WATCHERS), -2);
+        assert_eq!(watch(&mut lab, &a, other), Ok(Watched::Open));
+    }
+}
+
+/// The list is gone, and with it what would be noted of the term's end.
+#[test]
+fn without_the_list_the_hold_tells_that_a_term_has_ended() {
+    let (mut lab, leader, term) = led();
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
+    let (known, a) = (revision(&mut lab), attempt(2, 1));
+    watch(&mut lab, &a, known).unwrap();
+    lab.raw(&["DEL", CHANGES]);
+    assert_eq!(heartbeat(&mut lab, &[&a], known), Ok(vec![true]));
+    assert_eq!(look(&mut lab, known, 64), (leader.id.clone(), true, vec![]));
+    assert_eq!(watch_in(&mut lab, &a, 0, term), Ok(Watched::Queued));
+    assert_eq!(heartbeat_in(&mut lab, &[&a], 0, term), Ok(vec![false]));
+    lab.expire_hold();
+    assert_eq!(heartbeat_in(&mut lab, &[&a], 0, term), Ok(vec![true]));
+    assert_eq!(watch_in(&mut lab, &a, 0, term), Ok(Watched::Open));
+    assert_eq!(watch_in(&mut lab, &a, 0, 0), Ok(Watched::Queued));
 }
 
 #[test]
 fn the_oldest_changes_are_forgotten() {
-    let (mut lab, leader, _) = led();
-    note(&mut lab, &election().led(leader.wire(), "a"));
+    let (mut lab, leader, term) = led();
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
     let first = revision(&mut lab);
-    for n in 2..=64 {
-        note(&mut lab, &election().said(leader.wire(), n, "a", "x"));
+    for n in 2..=65 {
+        note(&mut lab, &election().said(leader.wire(), term, n, "a", "x"));
     }
-    let (_, missed, changes) = look(&mut lab, first, 64);
-    assert_eq!((missed, changes.len(), lab.list(CHANGES).len()), (false, 63, 64));
-    note(&mut lab, &election().said(leader.wire(), 65, "a", "x"));
-    let (_, missed, changes) = look(&mut lab, first, 64);
-    assert_eq!((missed, changes.len(), lab.list(CHANGES).len()), (true, 64, 64));
+    let (_, missed, changes) = look(&mut lab, first, 65);
+    assert_eq!((missed, changes.len(), lab.list(CHANGES).len()), (false, 64, 65));
+    note(&mut lab, &election().said(leader.wire(), term, 66, "a", "x"));
+    let (_, missed, changes) = look(&mut lab, first, 65);
+    assert_eq!((missed, changes.len(), lab.list(CHANGES).len()), (true, 65, 65));
 }
 
 #[test]
-fn revisions_grow_if_the_clock_was_set_back_and_after_the_list_was_lost() {
+fn revisions_grow_if_the_clock_was_set_back() {
     let (mut lab, leader, term) = led();
     let ahead = (lab.now() + 600_000) * 1000;
-    lab.raw(&["RPUSH", CHANGES, &format!("{ahead} led {term} 1 5 c 0 ")]);
+    lab.raw(&["RPUSH", CHANGES, &format!("{ahead} led {term} 1 c 0 ")]);
     lab.raw(&["PEXPIRE", CHANGES, "60000"]);
-    note(&mut lab, &election().said(leader.wire(), 2, "a", "x"));
+    note(&mut lab, &election().said(leader.wire(), term, 2, "a", "x"));
     assert_eq!(revision(&mut lab), ahead + 1);
     lab.raw(&["DEL", CHANGES]);
     let before = lab.now() * 1000;
-    note(&mut lab, &election().said(leader.wire(), 3, "a", "y"));
+    note(&mut lab, &election().said(leader.wire(), term, 3, "a", "y"));
     assert!((before..ahead).contains(&revision(&mut lab)));
-    // A replica may lack the last change. What was said after it is read, and that something is missing.
-    let known = revision(&mut lab) + 5;
-    assert_eq!(watch(&mut lab, &attempt(2, 1), known), Ok(Watched::Queued));
-    assert_eq!(look(&mut lab, known, 64).2, []);
-    lab.raw(&["RPUSH", CHANGES, &format!("{ahead} said {term} 4 5 c 0 z")]);
-    assert_eq!(watch(&mut lab, &attempt(2, 1), known), Ok(Watched::Open));
-    assert_eq!(look(&mut lab, known, 64), (leader.id, true, vec![change("said", term, "", "z")]));
 }
 
 #[test]
 fn a_renewal_keeps_what_is_known_of_the_leader() {
     let (mut lab, leader, term) = led();
-    note(&mut lab, &election().led(leader.wire(), "a"));
+    note(&mut lab, &election().led(leader.wire(), term, "a"));
     let lock = lab.keys[0].clone();
     let renew = |lab: &mut Lab, attempt: &Attempt| {
         let election = election();
@@ -389,11 +467,8 @@ fn a_renewal_keeps_what_is_known_of_the_leader() {
 #[test]
 fn a_key_of_a_wrong_type_is_an_error_and_nothing_is_changed() {
     for key in ["p:election:{n}", CHANGES, WATCHERS] {
-        let (mut lab, leader, _) = led();
-        let requests = [
-            election().led(leader.wire(), "a"),
-            wire::Resource::watch("p", "n", 0).unwrap().acquire(attempt(2, 1).wire(), true),
-        ];
+        let (mut lab, leader, term) = led();
+        let requests = [election().led(leader.wire(), term, "a"), watching(0).acquire(attempt(2, 1).wire(), true)];
         lab.set_wrong(key);
         for request in &requests {
             let refused = sent(&mut lab, request, false, |words| {
@@ -415,14 +490,14 @@ fn a_server_that_takes_no_writes_says_nothing() {
             continue;
         }
         let leader = attempt(1, 1);
-        lab.acquire(&leader).token();
-        note(&mut lab, &election().led(leader.wire(), "a"));
+        let term = lab.acquire(&leader).token();
+        note(&mut lab, &election().led(leader.wire(), term, "a"));
         let known = revision(&mut lab);
         refusal.begin(&mut lab);
         let code = Err(refusal.code());
-        assert_eq!(announced(&mut lab, &election().led(leader.wire(), "a")), code, "a copy");
-        assert_eq!(announced(&mut lab, &election().said(leader.wire(), 2, "a", "x")), code);
-        assert_eq!(announced(&mut lab, &election().led(attempt(2, 1).wire(), "a")), code, "not held");
+        assert_eq!(announced(&mut lab, &election().led(leader.wire(), term, "a")), code, "a copy");
+        assert_eq!(announced(&mut lab, &election().said(leader.wire(), term, 2, "a", "x")), code);
+        assert_eq!(announced(&mut lab, &election().led(attempt(2, 1).wire(), term, "a")), code, "not held");
         for known in [known, 0] {
             assert_eq!(watch(&mut lab, &attempt(3, 1), known).map(drop), Err(refusal.code()));
             assert_eq!(heartbeat(&mut lab, &[&attempt(3, 1)], known).map(drop), Err(refusal.code()));
@@ -432,19 +507,28 @@ fn a_server_that_takes_no_writes_says_nothing() {
 
 /// A list without a time to live would stay for ever.
 #[test]
-fn without_the_right_to_set_a_ttl_nothing_is_left() {
-    let (mut lab, leader, _) = led();
-    lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
-    assert_eq!(announced(&mut lab, &election().led(leader.wire(), "a")), Err("NOPERM".to_owned()));
+fn without_a_right_that_a_ttl_needs_nothing_is_left() {
+    for command in ["-pexpire", "-pttl"] {
+        without(command);
+    }
+}
+
+fn without(command: &str) {
+    let (mut lab, leader, term) = led();
+    // The checks after each call need the rights, too.
+    lab.checked = false;
+    lab.raw(&["ACL", "SETUSER", "default", command]);
+    assert_eq!(announced(&mut lab, &election().led(leader.wire(), term, "a")), Err("NOPERM".to_owned()));
     assert_eq!(watch(&mut lab, &attempt(2, 1), 0).map(drop), Err("NOPERM".to_owned()));
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     for key in [CHANGES, WATCHERS] {
-        assert_eq!(lab.server.ttl_ms(key), -2, "{key}");
+        assert_eq!(lab.server.ttl_ms(key), -2, "{key} {command}");
     }
 }
 
 #[test]
 fn every_script_of_an_election_is_tested_here() {
     let names = Script::all().map(Script::name).filter(|name| name.starts_with("election_"));
-    let tested = ["announce", "heartbeat", "leader", "renew", "watch"];
+    let tested = ["announce", "heartbeat", "leader", "release", "renew", "watch"];
     assert_eq!(names.collect::<Vec<_>>(), tested.map(|name| format!("election_{name}")));
 }

@@ -47,7 +47,7 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Attempt ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "ask_ahead" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => {
+        "acquire" | "ask_ahead" | "release" | "force_release" | "wait" | "watch" | "set" | "count_down" | "delete" => {
             vec![arg(call, 0)]
         }
         "cancel" => vec![id_of(arg(call, 0))],

@@ -456,10 +456,10 @@ pub const MUTANTS: &[Row] = &[
         scene("once_in_a_period"), &["I1", "I16"]),
 
     // Mistakes about elections.
-    lua("election_end_unnoted", &[("if not revision or what == 'ended' or term == holder then return 0 end", "do return 0 end")],
+    lua("election_end_unnoted", &[("if revision and what ~= 'ended' and term ~= holder then", "if false then")],
         scene("elections"), I17),
     lua("election_copy_noted", &[("number + 0 >= new_number + 0", "number + 0 > new_number + 0")],
         scene("elections"), I17),
-    lua("election_change_untold", &[("  return tell('open')\nend", "  return 0\nend")],
+    lua("election_change_untold", &[("  send('open', ids)\n", "")],
         scene("elections"), I17),
 ];
