@@ -53,7 +53,7 @@ pub const MAX_LEADER_VALUE: usize = 1024;
 ///
 /// # Redis keys
 /// - `<prefix>:election:{<name>}`, `...:queue`, `...:tickets` and `...:fence` are those of a [`Lock`](crate::Lock).
-/// - `...:changes`, the last 64 changes, expires 1 h after the last change, or after twice the lease if that is longer.
+/// - `...:changes`, the last 65 changes, expires 1 h after the last change, or after twice the lease if that is longer.
 ///   A leader and those who watch keep it.
 /// - `...:watchers`, who waits for a change, expires 1 h after the last heartbeat.
 ///
@@ -135,7 +135,7 @@ impl Election {
     /// - Errors of [`Campaign`] that do not pass by themselves.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the work and resigns in the background.
+    /// Dropping the future drops the work and the [`Leadership`], or leaves the queue in the background.
     pub async fn lead<F, W>(&self, mut work: F) -> Result<W::Output>
     where
         F: FnMut(Term) -> W,

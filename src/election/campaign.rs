@@ -24,6 +24,7 @@ use crate::runtime::Executor;
 /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](Election::label) is invalid.
 ///   Nothing was sent.
 /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the server had noted that the term has begun.
+/// - [`Refused`](crate::ErrorKind::Refused): the server has no memory to note that. Nobody leads until it has.
 ///
 /// # Cancel safety
 /// Dropping the future leaves the queue, or resigns, in the background.
@@ -38,7 +39,9 @@ impl Campaign {
         Self { acquire: Acquire::new(&election.primitive, "campaign", 1), election: election.clone() }
     }
 
-    /// Limits the wait. By default it is unlimited. See [`Acquire::timeout`](crate::Acquire::timeout).
+    /// Limits the wait. By default it is unlimited. See [`Acquire::timeout`](crate::Acquire::timeout). A candidate that
+    /// is granted the leadership then notes that its term has begun, which takes at most the client's
+    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { acquire: self.acquire.timeout(timeout), ..self }
     }

@@ -103,6 +103,8 @@ macro_rules! table {
                 ("inspect_rw", false, |client, _| ready(calls!(client.rw_lock("rw").inspect()))),
                 ("available", false, |client, _| ready(calls!(client.semaphore("available", 2).available()))),
                 ("set_limit", false, |client, _| ready(calls!(client.semaphore("limit", 2).set_limit(3)))),
+                ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
+                ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
                 ("force_release", false, |client, _| ready(calls!(client.lock("force").force_release()))),
             ],
             held: &[
@@ -132,6 +134,8 @@ macro_rules! table {
                     false,
             |client, _| holds!(client.rw_lock("downgrade").write(), guard => guard.downgrade()),
                 ),
+        ("publish", false, |client, _| holds!(client.election("publish").campaign(), led => led.publish("x"))),
+        ("resign", false, |client, _| holds!(client.election("resign").campaign(), led => led.resign())),
                 (
                     "try_upgrade",
                     false,

@@ -22,11 +22,11 @@ const LENGTH: Duration = Duration::from_secs(120);
 struct Led {
     process: Process,
     term: u64,
-    /// Its candidate was about to campaign.
+    /// Its leader knew of it.
     began: Duration,
     /// What was published, and when that was known. The last one may have had no answer.
     published: Vec<(String, Option<Duration>)>,
-    /// The leader resigned, or knew of its loss. `None`: it was killed.
+    /// The leader was about to resign, or knew of its loss. `None`: it was killed, or stood still.
     ended: Option<Duration>,
 }
 
@@ -116,7 +116,10 @@ async fn campaign(machine: Arc<Machine>, process: Process, election: Election, t
         let note = |change: &dyn Fn(&mut Led)| change(&mut terms.lock().unwrap()[place]);
         let work = lead(&machine, process, &led, &note);
         let survived = led.protect(work).await.is_ok();
-        note(&|led| led.ended = Some(machine.now()));
+        // A leader that stood still until now did nothing since then, and perhaps ended long ago.
+        if survived || machine.awake_since(process) != Some(machine.now()) {
+            note(&|led| led.ended = Some(machine.now()));
+        }
         if survived && machine.random(|random| random.one_in(4)) {
             drop(led);
         } else {
