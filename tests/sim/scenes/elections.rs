@@ -48,6 +48,7 @@ pub async fn programs(mut stage: Stage) -> Played {
         let process = stage.enter(LEASE).await;
         let rate = *stage.random.pick(&[-1000, -500, 0, 500, 1000]);
         stage.machine.set_rate(process, rate);
+        stage.link(process).duplicate();
         let election = stage.client(process).election("job").label(process.to_string());
         drop(stage.spawn(process, campaign(stage.machine.clone(), process, election, terms.clone())));
     }
