@@ -62,6 +62,7 @@ mod acquire;
 mod client;
 mod guard;
 mod latch;
+mod limiter;
 mod lock;
 mod marker;
 mod multi_lock;
@@ -77,6 +78,7 @@ pub use client::Client;
 pub use client::{connect, connect_with};
 pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
 pub use latch::CountDownLatch;
+pub use limiter::RateLimiter;
 pub use lock::Lock;
 pub use marker::{AnyThread, ThisThread};
 pub use multi_lock::MultiLock;
@@ -88,3 +90,6 @@ pub use semaphore::Semaphore;
 /// The builder is the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
 pub use crate::LatchWait;
+/// The builder is the same in both APIs: call [`block`](UntilReady::block) or `.await`.
+#[doc(no_inline)]
+pub use crate::UntilReady;

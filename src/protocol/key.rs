@@ -1,7 +1,9 @@
 //! The only module that formats keys and channels.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::ops::Deref;
+use std::sync::LazyLock;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
@@ -10,6 +12,10 @@ use super::kind::Kind;
 use super::limits::WRITE;
 use super::slot;
 use crate::error::{Error, ErrorKind, Result};
+
+mod named;
+
+pub(crate) use named::Named;
 
 /// What all keys and channels start with, unless a configuration says something else.
 pub(crate) const DEFAULT_PREFIX: &str = "bowline";
@@ -23,11 +29,7 @@ static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
-    pub(crate) name: Arc<str>,
-    /// All keys in one string, in the order of `KEYS` in the scripts. One allocation per name matters because a client
-    /// may wait for very many names.
-    spelled: Box<str>,
-    main: usize,
+    named: Named,
     /// The hash of the main key, computed once. It is keyed at random, because names come from users.
     hash: u64,
 }
@@ -42,29 +44,13 @@ impl Keys {
     }
 
     fn below(kind: Kind, name: &str, main: &str) -> Self {
-        let mut spelled = String::new();
-        for suffix in kind.facts().suffixes {
-            spelled.push_str(main);
-            spelled.push_str(suffix);
-        }
-        let hash = HASHER.hash_one(main);
-        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), hash }
+        Self { kind, named: Named::new(name, main, kind.facts().suffixes), hash: HASHER.hash_one(main) }
     }
 
     /// The keys on which this client tries its rights, in one slot. No name has these keys.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
         let name = "bowline-check";
         Self::below(kind, name, &format!("{prefix}:{}:{{{name}}}:{client}", kind.facts().word))
-    }
-
-    /// The main key: it stores the holder, or the count of a latch.
-    pub(crate) fn main(&self) -> &str {
-        self.spelled.get(..self.main).unwrap_or_default()
-    }
-
-    /// The slot of the keys in a cluster.
-    pub(crate) fn slot(&self) -> u16 {
-        slot::of(self.main())
     }
 
     /// The key with this suffix.
@@ -82,17 +68,26 @@ impl Keys {
 
     /// All keys, in the order of `KEYS` in the scripts.
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
-        let mut rest = &*self.spelled;
-        self.kind.facts().suffixes.iter().map(move |suffix| {
-            let (key, behind) = rest.split_at_checked(self.main + suffix.len()).unwrap_or_default();
-            rest = behind;
-            key
-        })
+        self.named.keys(self.kind.facts().suffixes)
     }
 
     /// The keys that a renewal needs.
     pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
         self.all().take(self.kind.facts().renewed)
+    }
+}
+
+impl Deref for Keys {
+    type Target = Named;
+
+    fn deref(&self) -> &Named {
+        &self.named
+    }
+}
+
+impl Borrow<Named> for Keys {
+    fn borrow(&self) -> &Named {
+        self
     }
 }
 
@@ -116,7 +111,7 @@ pub(super) fn type_of(key: &str) -> &'static str {
     match key.rsplit(':').next() {
         Some("queue") => "list",
         Some("tickets" | "leases" | "calls") => "zset",
-        Some("fence") => "string",
+        Some("fence" | "tat") => "string",
         _ => "hash",
     }
 }

@@ -9,11 +9,11 @@ use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, latch, mutex, once, permits, vote};
+use super::{client, latch, mutex, once, permits, rate, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 6] =
-    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, once::SCRIPTS, permits::SCRIPTS];
+static SCRIPTS: [&[&LazyLock<Script>]; 7] =
+    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, once::SCRIPTS, permits::SCRIPTS, rate::SCRIPTS];
 
 impl Kind {
     /// One kind for each group of scripts. A connecting client checks its rights on these.
