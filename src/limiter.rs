@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::acquire::wait::LastFailure;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::Result;
@@ -26,17 +27,18 @@ mod until_ready;
 
 /// A named rate that programs on many machines keep to together, such as the calls of another system's API.
 ///
-/// Returned by [`Client::rate_limiter`](crate::Client::rate_limiter). A handle is cheap to make and to clone, and stores
-/// nothing in Redis. [`check`](Self::check) answers at once whether a call is allowed. [`until_ready`](Self::until_ready)
-/// waits for its turn. Each is one command, however many wait: there is no polling and no queue.
+/// Returned by [`Client::rate_limiter`](crate::Client::rate_limiter). A handle is cheap to make and to clone, and
+/// stores nothing in Redis. [`check`](Self::check) answers at once whether a call is allowed.
+/// [`until_ready`](Self::until_ready) waits for its turn. Each is one command, however many wait: there is no polling
+/// and no queue.
 ///
 /// # Guarantees
-/// - The algorithm is the generic cell rate algorithm (GCRA), as in `CL.THROTTLE`: permits refill evenly, one at a time.
-///   In any time `t` of the server's clock, at most `burst + t / interval` permits are taken, where `interval` is
+/// - The algorithm is the generic cell rate algorithm (GCRA), as in `CL.THROTTLE`: permits refill evenly, one at a
+///   time. In any time `t` of the server's clock, at most `burst + t / interval` permits are taken, where `interval` is
 ///   `period / permits` of the [quota](Quota).
-/// - Only the server's clock counts. The clocks of the programs' hosts do not matter.
-/// - No waiter is early: its wait begins when the answer arrives. Waiters are served in the order in which their requests
-///   reach the server. A [`check`](Self::check) takes nothing that belongs to a waiter.
+/// - Only the server's clock counts. The clocks of the programs' hosts measure their own waits, and nothing else.
+/// - No waiter is early: its wait begins when the answer arrives. Waiters are served in the order in which their
+///   requests reach the server. A [`check`](Self::check) takes nothing that belongs to a waiter.
 /// - If the server's clock is set back, the time until the next permit does not grow. If it is set forward, at most
 ///   one burst is there at once.
 ///
@@ -44,17 +46,17 @@ mod until_ready;
 /// - A permit may be lost. A request is sent at most once, unless it is known not to have been executed. If its answer
 ///   is lost, the call fails with [`Unavailable`](ErrorKind::Unavailable), and its permits may have been taken.
 /// - A permit is no hold. A program that has waited for its turn can be late, and then run closer to the next one.
-/// - A failover to a replica forgets the permits of the writes that the replica has not heard of: in the time around it,
-///   at most one burst more is taken. So it is if the server loses its data or evicts the key. Replicas do not
+/// - A failover to a replica forgets the permits of the writes that the replica has not heard of: in the time around
+///   it, at most one burst more is taken. So it is if the server loses its data or evicts the key. Replicas do not
 ///   [acknowledge](crate::ConfigBuilder::acknowledged_by) permits.
-/// - While the server does not answer, each call takes as long as the client's
+/// - While the server does not answer, each call takes up to the client's
 ///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout), and fails. Whether work goes on without a limit then is up
 ///   to the program.
 ///
 /// # Different quotas
-/// Each handle brings its quota, and what Redis stores is only a time: when the whole burst is there again. So a changed
-/// quota takes effect with the next call. If programs use different quotas of one name, each call takes `cost *
-/// interval` of its own quota from the time that all share, and is allowed by its own burst: a program with a smaller
+/// Each handle brings its quota, and what Redis stores is only a time: when the whole burst is there again. So a
+/// changed quota takes effect with the next call. If programs use different quotas of one name, each call moves the time
+/// that all share on by `cost * interval` of its own quota, and is allowed by its own burst: a program with a smaller
 /// burst is refused first.
 ///
 /// # Redis keys
@@ -115,7 +117,7 @@ impl RateLimiter {
     pub async fn check_n(&self, cost: u32) -> Result<Decision> {
         const OPERATION: &str = "check";
         let terms = self.terms(OPERATION, cost)?;
-        Ok(terms.decision(self.take(OPERATION, &terms, || Duration::ZERO).await?))
+        Ok(terms.decision(self.take(OPERATION, &terms, || Duration::ZERO, None).await?))
     }
 
     /// Waits until a permit is free, and takes it. Set a timeout on the result if needed, then await it.
@@ -154,7 +156,7 @@ impl RateLimiter {
     /// # Cancel safety
     /// After the future is dropped, the limiter may or may not have been reset.
     pub async fn reset(&self) -> Result<bool> {
-        self.once("reset", |scripts, named, not_after| scripts.reset_rate(named, not_after)).await
+        self.ask("reset", None, |scripts, named, not_after| scripts.reset_rate(named, not_after)).await
     }
 
     fn terms(&self, operation: &'static str, cost: u32) -> Result<Terms> {
@@ -163,18 +165,25 @@ impl RateLimiter {
     }
 
     /// Takes what the call costs, if the wait for it is at most `longest`, as that is when the request is sent.
-    async fn take(&self, operation: &'static str, terms: &Terms, longest: impl Fn() -> Duration) -> Result<Taken> {
+    async fn take(
+        &self,
+        operation: &'static str,
+        terms: &Terms,
+        longest: impl Fn() -> Duration,
+        last: Option<&LastFailure>,
+    ) -> Result<Taken> {
         let Terms { cost, burst, .. } = *terms;
-        self.once(operation, |scripts, named, not_after| {
+        self.ask(operation, last, |scripts, named, not_after| {
             scripts.take(named, TakeArgs { cost, burst, longest: longest(), not_after })
         })
         .await
     }
 
     /// Sends the request, and sends it again only if it was not executed: a copy would take once more.
-    async fn once<'a, T, F>(
+    async fn ask<'a, T, F>(
         &'a self,
         operation: &'static str,
+        last: Option<&LastFailure>,
         call: impl Fn(Scripts<'a>, &'a Named, ServerMillis) -> F,
     ) -> Result<T>
     where
@@ -199,7 +208,12 @@ impl RateLimiter {
                 Err(failure) if failure.may_be_done() && !mutant::on(Mutant::PermitsTakenAgain) => {
                     return Err(retry.error(failure).with_reason("the request may have been executed"));
                 }
-                Err(failure) => retry.again_after(failure).await?,
+                Err(failure) => {
+                    if let Some(last) = last {
+                        last.set(Some(&failure));
+                    }
+                    retry.again_after(failure).await?;
+                }
             }
         }
     }

@@ -16,8 +16,8 @@ pub const MAX_REFILL: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 /// | period | any, such as a second or a month |
 /// | burst | at least 1; the time to refill it, `burst / permits * period`, is at most 31 days ([`MAX_REFILL`]) |
 ///
-/// The time between two permits is rounded up to a whole nanosecond, so a rate is never higher than asked for, and lower
-/// by less than 1 %. A quota is checked by the first operation that uses it.
+/// The time between two permits is rounded up to a whole nanosecond, so a rate is never higher than asked for, and
+/// lower by less than 1 %. A quota is checked by the first operation that uses it.
 ///
 /// ```
 /// # use std::time::Duration;

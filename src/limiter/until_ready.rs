@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, select};
 
 use super::quota::MAX_REFILL;
 use super::{RateLimiter, Terms};
-use crate::acquire::wait::{end_of, in_time};
+use crate::acquire::wait::{LastFailure, end_of, in_time, with_cause};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
@@ -24,13 +24,13 @@ const OPERATION: &str = "until_ready";
 /// [`block`](Self::block) is called in blocking code.
 ///
 /// One command reserves the permits and tells how long they are not free. The rest of the wait is a timer, which needs
-/// no connection. It begins when the answer arrives, so the wait is longer than needed by the time that the answer took,
-/// and never shorter.
+/// no connection. It begins when the answer arrives, so the wait is longer than needed by the time that the answer
+/// took, and never shorter.
 ///
 /// # Errors
 /// - [`TimedOut`](ErrorKind::TimedOut): the permits are free only after the [`timeout`](Self::timeout), or after 31
-///   days ([`MAX_REFILL`]). The error comes at once, its message says how long the wait would be, and nothing was taken.
-///   Or there was no answer within the timeout: then the permits may have been taken.
+///   days ([`MAX_REFILL`]). The error comes at once, its message says how long the wait would be, and nothing was
+///   taken. Or there was no answer within the timeout: then the permits may have been taken.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the quota is invalid, or the cost or the timeout is zero.
 ///   Nothing was sent.
 /// - [`OverLimit`](ErrorKind::OverLimit): the cost is more than the burst. Nothing was sent.
@@ -90,13 +90,11 @@ impl UntilReady {
             let left = until.map_or(MAX_REFILL, |until| until.saturating_duration_since(context.now()));
             left.min(MAX_REFILL)
         };
-        let take = pin!(self.limiter.take(OPERATION, terms, longest));
+        let last = LastFailure::default();
+        let take = pin!(self.limiter.take(OPERATION, terms, longest, Some(&last)));
         let late = || {
             let error = error(named, "no answer came in time, and the permits may have been taken");
-            match context.why_down(named.main()) {
-                Some(why) => error.with_source(why),
-                None => error,
-            }
+            with_cause(context, named, error, &last, || None)
         };
         let Taken { limited, wait, .. } = in_time(context, until, take, late).await?;
         if limited {

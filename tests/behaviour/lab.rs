@@ -5,6 +5,7 @@ mod acquire;
 mod client;
 pub(crate) mod cost;
 mod guard;
+mod limiter;
 mod once;
 mod primitives;
 mod thread;
@@ -18,6 +19,7 @@ use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use acquire::Acquire;
 pub(crate) use client::Client;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
+pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 

@@ -15,6 +15,7 @@ use bowline_testkit as support;
 mod blocking;
 mod lab;
 mod latch;
+mod limiter;
 mod lock;
 mod multi_lock;
 mod once;

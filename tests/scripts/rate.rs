@@ -1,6 +1,8 @@
 //! `rate_take`, `rate_reset` and `rate_inspect`: every reply, what is stored and for how long, the clock, and servers
 //! that refuse.
 
+mod model;
+
 use std::time::Duration;
 
 use bowline::wire::{Limiter, Request};

@@ -153,3 +153,15 @@ async fn work_that_runs_once_in_a_period() {
     let done = state().await;
     assert!(done["last"]["outcome"] == json!("done") && done["last"]["took"].is_string(), "{done}");
 }
+
+#[tokio::test]
+async fn decisions_of_a_rate_limiter() {
+    let limiter = client().await.rate_limiter("calls", bowline::Quota::per(1, Duration::from_secs(3600)).burst(2));
+    let free = there_and_back(&limiter.inspect().await.unwrap());
+    let expected = json!({ "limited": false, "limit": 2, "remaining": 2, "retry_after": null, "reset_after": "0s" });
+    assert_eq!(free, expected);
+    assert!(limiter.check_n(2).await.unwrap().is_allowed());
+    let refused = there_and_back(&limiter.check().await.unwrap());
+    assert_eq!((&refused["limited"], &refused["remaining"]), (&json!(true), &json!(0)));
+    assert!(refused["retry_after"].is_string() && refused["reset_after"].is_string(), "{refused}");
+}

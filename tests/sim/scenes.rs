@@ -12,6 +12,7 @@ mod cohort;
 mod failovers;
 mod latch;
 mod leases;
+mod limiter;
 mod many;
 mod masters;
 mod once;
@@ -30,7 +31,7 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
-        "once_in_a_period" => SEEDS.min(16),
+        "once_in_a_period" | "rate" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -126,6 +127,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
     ("once_in_a_period", |stage| Box::pin(once::programs(stage))),
+    ("rate", |stage| Box::pin(limiter::rate(stage))),
+    ("lost_checks", |stage| Box::pin(limiter::lost_checks(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),
 ];
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use bowline::{Stats, blocking};
+use bowline::{Quota, Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
+use super::limiter::RateLimiter;
 use super::once::Once;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
@@ -43,6 +44,10 @@ impl Client {
 
     pub(crate) fn once(&self, name: &str, every: Duration) -> Once {
         Once(handle!(self, once, name, every))
+    }
+
+    pub(crate) fn rate_limiter(&self, name: &str, quota: Quota) -> RateLimiter {
+        RateLimiter(handle!(self, rate_limiter, name, quota))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {

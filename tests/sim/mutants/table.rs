@@ -54,6 +54,8 @@ const I11: &[&str] = &["I11"];
 const I12: &[&str] = &["I12"];
 const I13: &[&str] = &["I13"];
 const I16: &[&str] = &["I16"];
+const I17: &[&str] = &["I17"];
+const I18: &[&str] = &["I18"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -453,4 +455,14 @@ pub const MUTANTS: &[Row] = &[
         scene("once_in_a_period"), I16),
     lua("run_beside_another", &[("if held[1] or counts or by == id then\n", "if counts or by == id then\n")],
         scene("once_in_a_period"), &["I1", "I16"]),
+
+    // Mistakes about rate limiters.
+    lua("permits_come_back_twice", &[("math.max(micros - written, 0) * 1000", "math.max(micros - written, 0) * 2000")],
+        scene("rate"), I17),
+    lua("check_beside_the_waiters", &[("if wait > longest then return", "if wait > longest and longest > 0 then return")],
+        scene("rate"), I17),
+    lua("waits_for_the_clock", &[("math.max(micros - written, 0) * 1000", "(micros - written) * 1000")],
+        scene("rate"), I17),
+    rust("permits_from_request", Mutant::PermitsFromRequest, scene("rate"), I17),
+    rust("permits_taken_again", Mutant::PermitsTakenAgain, scene("lost_checks"), I18),
 ];
