@@ -1,27 +1,21 @@
 //! The rate limiter.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::wait::LastFailure;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
-use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::Named;
-use crate::protocol::rate::{TakeArgs, Taken, Timed};
-use crate::protocol::reply::ServerMillis;
 
-use quota::Terms;
+use calls::Calls;
 
 pub use quota::{Decision, MAX_REFILL, Quota};
 pub use until_ready::UntilReady;
 
+mod calls;
 mod quota;
 mod until_ready;
 
@@ -55,9 +49,9 @@ mod until_ready;
 ///
 /// # Different quotas
 /// Each handle brings its quota, and what Redis stores is only a time: when the whole burst is there again. So a
-/// changed quota takes effect with the next call. If programs use different quotas of one name, each call moves the time
-/// that all share on by `cost * interval` of its own quota, and is allowed by its own burst: a program with a smaller
-/// burst is refused first.
+/// changed quota takes effect with the next call. If programs use different quotas of one name, each call moves the
+/// time that all share on by `cost * interval` of its own quota, and is allowed by its own burst: a program with a
+/// smaller burst is refused first.
 ///
 /// # Redis keys
 /// `<prefix>:rate:{<name>}:tat` expires when the whole burst is there again.
@@ -82,13 +76,12 @@ mod until_ready;
 /// ```
 #[derive(Clone)]
 pub struct RateLimiter {
-    primitive: Primitive<Named>,
-    quota: Quota,
+    calls: Calls,
 }
 
 impl RateLimiter {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str, quota: Quota) -> Self {
-        Self { primitive: Primitive::limiter(source, name), quota }
+        Self { calls: Calls { primitive: Primitive::limiter(source, name), quota } }
     }
 
     /// Takes one permit, if it is free. Never waits.
@@ -116,8 +109,8 @@ impl RateLimiter {
     /// After the future is dropped, the permits may or may not have been taken.
     pub async fn check_n(&self, cost: u32) -> Result<Decision> {
         const OPERATION: &str = "check";
-        let terms = self.terms(OPERATION, cost)?;
-        Ok(terms.decision(self.take(OPERATION, &terms, || Duration::ZERO, None).await?))
+        let terms = self.calls.terms(OPERATION, cost)?;
+        Ok(terms.decision(self.calls.take(OPERATION, &terms, || Duration::ZERO, None).await?))
     }
 
     /// Waits until a permit is free, and takes it. Set a timeout on the result if needed, then await it.
@@ -127,7 +120,7 @@ impl RateLimiter {
 
     /// Waits until `cost` permits are free, and takes them. Set a timeout on the result if needed, then await it.
     pub fn until_ready_n(&self, cost: u32) -> UntilReady {
-        UntilReady::new(self.clone(), cost)
+        UntilReady::new(self.calls.clone(), cost)
     }
 
     /// Reads what [`check`](Self::check) would decide now, and takes nothing.
@@ -140,9 +133,9 @@ impl RateLimiter {
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<Decision> {
         const OPERATION: &str = "inspect";
-        let terms = self.terms(OPERATION, 1)?;
-        let (ahead, now) = self.primitive.ask(OPERATION, |scripts, named| scripts.inspect_rate(named)).await?;
-        self.primitive.context().observe(now);
+        let terms = self.calls.terms(OPERATION, 1)?;
+        let (ahead, now) = self.calls.primitive.ask(OPERATION, |scripts, named| scripts.inspect_rate(named)).await?;
+        self.calls.primitive.context().observe(now);
         Ok(terms.would_be(ahead))
     }
 
@@ -156,72 +149,13 @@ impl RateLimiter {
     /// # Cancel safety
     /// After the future is dropped, the limiter may or may not have been reset.
     pub async fn reset(&self) -> Result<bool> {
-        self.ask("reset", None, |scripts, named, not_after| scripts.reset_rate(named, not_after)).await
-    }
-
-    fn terms(&self, operation: &'static str, cost: u32) -> Result<Terms> {
-        let named = self.primitive.keys(operation)?;
-        self.quota.for_call(operation, cost).map_err(|error| error.with_name(&named.name))
-    }
-
-    /// Takes what the call costs, if the wait for it is at most `longest`, as that is when the request is sent.
-    async fn take(
-        &self,
-        operation: &'static str,
-        terms: &Terms,
-        longest: impl Fn() -> Duration,
-        last: Option<&LastFailure>,
-    ) -> Result<Taken> {
-        let Terms { cost, burst, .. } = *terms;
-        self.ask(operation, last, |scripts, named, not_after| {
-            scripts.take(named, TakeArgs { cost, burst, longest: longest(), not_after })
-        })
-        .await
-    }
-
-    /// Sends the request, and sends it again only if it was not executed: a copy would take once more.
-    async fn ask<'a, T, F>(
-        &'a self,
-        operation: &'static str,
-        last: Option<&LastFailure>,
-        call: impl Fn(Scripts<'a>, &'a Named, ServerMillis) -> F,
-    ) -> Result<T>
-    where
-        F: Future<Output = std::result::Result<Timed<T>, Failure>>,
-    {
-        let context = self.primitive.context();
-        let named = self.primitive.keys(operation)?;
-        let mut retry = context.retry(operation, named);
-        loop {
-            let sent = retry.begin().await?;
-            // A server that was frozen must not take permits for callers that have given up.
-            let not_after = context.not_after(sent, retry.limit(sent));
-            let call = pin!(call(context.scripts(), named, not_after));
-            match retry.bounded(sent, call).await {
-                Ok((answer, now)) => {
-                    context.observe(now);
-                    // Without one, the estimate of the server's clock was wrong, and the answer has corrected it.
-                    if let Some(answer) = answer {
-                        return Ok(answer);
-                    }
-                }
-                Err(failure) if failure.may_be_done() && !mutant::on(Mutant::PermitsTakenAgain) => {
-                    return Err(retry.error(failure).with_reason("the request may have been executed"));
-                }
-                Err(failure) => {
-                    if let Some(last) = last {
-                        last.set(Some(&failure));
-                    }
-                    retry.again_after(failure).await?;
-                }
-            }
-        }
+        self.calls.ask("reset", None, |scripts, named, not_after| scripts.reset_rate(named, not_after)).await
     }
 }
 
 impl fmt::Debug for RateLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.primitive.name();
-        f.debug_struct("RateLimiter").field("name", &name).field("quota", &self.quota).finish_non_exhaustive()
+        let name = self.calls.primitive.name();
+        f.debug_struct("RateLimiter").field("name", &name).field("quota", &self.calls.quota).finish_non_exhaustive()
     }
 }

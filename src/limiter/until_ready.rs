@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, select};
 
-use super::quota::MAX_REFILL;
-use super::{RateLimiter, Terms};
+use super::calls::Calls;
+use super::quota::{MAX_REFILL, Terms};
 use crate::acquire::wait::{LastFailure, end_of, in_time, with_cause};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,8 +20,8 @@ use crate::runtime::Executor;
 
 const OPERATION: &str = "until_ready";
 
-/// A wait for permits, returned by [`RateLimiter::until_ready`]. Nothing is sent before it is awaited, or before
-/// [`block`](Self::block) is called in blocking code.
+/// A wait for permits, returned by [`RateLimiter::until_ready`](crate::RateLimiter::until_ready). Nothing is sent
+/// before it is awaited, or before [`block`](Self::block) is called in blocking code.
 ///
 /// One command reserves the permits and tells how long they are not free. The rest of the wait is a timer, which needs
 /// no connection. It begins when the answer arrives, so the wait is longer than needed by the time that the answer
@@ -45,19 +45,19 @@ const OPERATION: &str = "until_ready";
 #[derive(Clone, Debug)]
 #[must_use = "a wait does nothing unless awaited"]
 pub struct UntilReady {
-    limiter: RateLimiter,
+    calls: Calls,
     cost: u32,
     timeout: Option<Duration>,
 }
 
 impl UntilReady {
-    pub(super) fn new(limiter: RateLimiter, cost: u32) -> Self {
-        Self { limiter, cost, timeout: None }
+    pub(super) fn new(calls: Calls, cost: u32) -> Self {
+        Self { calls, cost, timeout: None }
     }
 
     /// Limits the wait, from the call on. Nothing is taken if the permits are free only later. By default the limit is
     /// 31 days ([`MAX_REFILL`]). Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
-    /// [`RateLimiter::check_n`] to ask without waiting.
+    /// [`RateLimiter::check_n`](crate::RateLimiter::check_n) to ask without waiting.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -68,12 +68,12 @@ impl UntilReady {
     }
 
     fn context(&self) -> &Arc<Context> {
-        self.limiter.primitive.context()
+        self.calls.primitive.context()
     }
 
     async fn ready(self) -> Result<()> {
-        let terms = self.limiter.terms(OPERATION, self.cost)?;
-        let named = self.limiter.primitive.keys(OPERATION)?;
+        let terms = self.calls.terms(OPERATION, self.cost)?;
+        let named = self.calls.primitive.keys(OPERATION)?;
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             let reason = "timeout is zero; use check to ask without waiting";
             return Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&named.name));
@@ -91,12 +91,15 @@ impl UntilReady {
             left.min(MAX_REFILL)
         };
         let last = LastFailure::default();
-        let take = pin!(self.limiter.take(OPERATION, terms, longest, Some(&last)));
         let late = || {
             let error = error(named, "no answer came in time, and the permits may have been taken");
             with_cause(context, named, error, &last, || None)
         };
-        let Taken { limited, wait, .. } = in_time(context, until, take, late).await?;
+        let Taken { limited, wait, .. } = {
+            // On the heap: a waiting future would carry for hours what only a request needs.
+            let mut take = Box::pin(self.calls.take(OPERATION, terms, longest, Some(&last)));
+            in_time(context, until, take.as_mut(), late).await?
+        };
         if limited {
             return Err(error(named, format!("the permits are free in {wait:?}")));
         }

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
 use super::kind::Kind;
@@ -15,13 +14,12 @@ use crate::error::{Error, ErrorKind, Result};
 
 mod named;
 
+use named::{encode, invalid};
+
 pub(crate) use named::Named;
 
 /// What all keys and channels start with, unless a configuration says something else.
 pub(crate) const DEFAULT_PREFIX: &str = "bowline";
-
-/// The longest name in bytes, before encoding.
-pub(crate) const MAX_NAME: usize = 512;
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -134,27 +132,6 @@ pub(crate) fn inbox(all: &str, slot: Option<u16>, client: Uuid) -> String {
     }
 }
 
-/// The characters that are escaped with a `%`. Braces would end the hash tag, and control characters would garble an
-/// operator's screen.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
-
-/// Encodes a name for use between the braces. Characters outside ASCII are kept, although URLs would escape them.
-fn encode(name: &str) -> Result<String> {
-    if name.is_empty() {
-        return Err(invalid("the name is empty"));
-    }
-    if name.len() > MAX_NAME {
-        return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
-    }
-    let mut encoded = String::with_capacity(name.len());
-    for part in name.split_inclusive(|c: char| !c.is_ascii()) {
-        let ascii = part.trim_end_matches(|c: char| !c.is_ascii());
-        encoded.extend(utf8_percent_encode(ascii, ESCAPED));
-        encoded.push_str(&part[ascii.len()..]);
-    }
-    Ok(encoded)
-}
-
 /// A semaphore has fewer units than a read-write lock, which is how scripts tell them apart.
 pub(crate) fn check_limit(limit: u32) -> Result<()> {
     if (1..WRITE).contains(&limit) {
@@ -175,12 +152,9 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
     Ok(())
 }
 
-fn invalid(reason: impl Into<String>) -> Error {
-    Error::because(ErrorKind::InvalidInput, "name", reason)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::named::MAX_NAME;
     use super::*;
 
     fn listed(keys: &Keys) -> Vec<&str> {

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use super::encode;
-use crate::error::Result;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::slot;
+
+/// The longest name in bytes, before encoding.
+pub(super) const MAX_NAME: usize = 512;
 
 /// A name and its keys.
 #[derive(Debug)]
@@ -50,4 +54,29 @@ impl Named {
             key
         })
     }
+}
+
+/// The characters that are escaped with a `%`. Braces would end the hash tag, and control characters would garble an
+/// operator's screen.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
+
+/// Encodes a name for use between the braces. Characters outside ASCII are kept, although URLs would escape them.
+pub(super) fn encode(name: &str) -> Result<String> {
+    if name.is_empty() {
+        return Err(invalid("the name is empty"));
+    }
+    if name.len() > MAX_NAME {
+        return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
+    }
+    let mut encoded = String::with_capacity(name.len());
+    for part in name.split_inclusive(|c: char| !c.is_ascii()) {
+        let ascii = part.trim_end_matches(|c: char| !c.is_ascii());
+        encoded.extend(utf8_percent_encode(ascii, ESCAPED));
+        encoded.push_str(&part[ascii.len()..]);
+    }
+    Ok(encoded)
+}
+
+pub(super) fn invalid(reason: impl Into<String>) -> Error {
+    Error::because(ErrorKind::InvalidInput, "name", reason)
 }

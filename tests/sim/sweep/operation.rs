@@ -150,7 +150,7 @@ pub const OPERATIONS: &[Operation] = &[
         // All that it leaves is a key that ends when its permits are back.
         name: "check, until_ready",
         start: |s| {
-            let quota = bowline::Quota::per(2, 100 * MS);
+            let quota = bowline::Quota::per(2, MS);
             let limiter = s.client.as_ref().unwrap().rate_limiter(NAME, quota);
             async move {
                 limiter.check().await?;
