@@ -208,8 +208,8 @@ impl HoldOwner {
         Err(lost_error(&last.hold, "keep", loss))
     }
 
-    /// `true`: nothing is left to release. The hold stays in Redis, because it is kept, or the next member of its cohort
-    /// has it.
+    /// `true`: nothing is left to release. The hold stays in Redis, because it is kept, or the next member of its
+    /// cohort has it.
     fn keep_or_hand_off(&mut self) -> bool {
         let Self { source, hold, in_cohort, kept, .. } = self;
         if !self.ended && *kept.get_mut() {

@@ -211,7 +211,8 @@ async fn what_makes_no_sense_is_refused_and_nothing_is_sent(env: Env) {
         }
     }
     let good = limiter("a", hourly(3));
-    let zeros = [good.check_n(0).await.map(drop), good.ready_within(0, HOUR).await, good.ready_within(1, 0 * MS).await];
+    let zeros =
+        [good.check_n(0).await.map(drop), good.ready_within(0, HOUR).await, good.ready_within(1, Duration::ZERO).await];
     for error in zeros.map(Result::unwrap_err) {
         assert_eq!((error.kind(), error.name()), (ErrorKind::InvalidInput, Some("a")), "{error}");
     }
