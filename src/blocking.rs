@@ -63,6 +63,7 @@ mod client;
 mod election;
 mod guard;
 mod latch;
+mod limiter;
 mod lock;
 mod marker;
 mod multi_lock;
@@ -79,6 +80,7 @@ pub use client::{connect, connect_with};
 pub use election::{Election, ElectionChanges, Leadership};
 pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
 pub use latch::CountDownLatch;
+pub use limiter::RateLimiter;
 pub use lock::Lock;
 pub use marker::{AnyThread, ThisThread};
 pub use multi_lock::MultiLock;
@@ -89,4 +91,4 @@ pub use semaphore::Semaphore;
 
 /// The builders are the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
-pub use crate::{Campaign, LatchWait};
+pub use crate::{Campaign, LatchWait, UntilReady};

@@ -16,6 +16,7 @@ use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
 use crate::latch::CountDownLatch;
+use crate::limiter::{Quota, RateLimiter};
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::observe::meter;
@@ -123,6 +124,12 @@ impl Client {
     /// nothing.
     pub fn election(&self, name: &str) -> Election {
         Election::new(&self.source, name)
+    }
+
+    /// Returns the rate limiter `name` with a quota. Names are those of [`lock`](Self::lock). An invalid quota is an
+    /// error of the first operation. Sends nothing.
+    pub fn rate_limiter(&self, name: &str, quota: Quota) -> RateLimiter {
+        RateLimiter::new(&self.source, name, quota)
     }
 
     /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`]

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::observe::Observed;
 use crate::opening::{Notices, Opening};
 use crate::protocol::dispatch::Scripts;
-use crate::protocol::key::{Keys, inbox};
+use crate::protocol::key::{Keys, Named, inbox};
 use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
 use crate::runtime::Executor;
@@ -120,8 +120,8 @@ impl Context {
         self.executor.now()
     }
 
-    pub(crate) fn observed<'a>(&'a self, operation: &'static str, keys: &'a Keys) -> Observed<'a> {
-        Observed { executor: &self.executor, operation, keys, names_in_metrics: self.config.names_in_metrics }
+    pub(crate) fn observed<'a>(&'a self, operation: &'static str, named: &'a Named) -> Observed<'a> {
+        Observed { executor: &self.executor, operation, named, names_in_metrics: self.config.names_in_metrics }
     }
 
     /// A reply said what the server's clock shows. 0 comes from a script that did not read the clock.
@@ -150,21 +150,21 @@ impl Context {
     }
 
     /// Starts a series of requests for one operation.
-    pub(crate) fn retry(&self, operation: &'static str, keys: &Arc<Keys>) -> Retry<'_> {
-        self.retry_from(operation, keys, self.now())
+    pub(crate) fn retry<'a>(&'a self, operation: &'static str, named: &'a Named) -> Retry<'a> {
+        self.retry_from(operation, named, self.now())
     }
 
     /// As [`retry`](Self::retry), for an operation that began then.
-    pub(crate) fn retry_from(&self, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Retry<'_> {
+    pub(crate) fn retry_from<'a>(&'a self, operation: &'static str, named: &'a Named, began: Instant) -> Retry<'a> {
         let Self { executor, connection, first, engine, config, .. } = self;
         let (connection, first) = (&**connection, first.as_deref());
         let Config { retry_timeout, command_timeout, .. } = *config;
         let asker = Asker { executor, connection, first, engine, retry_timeout, command_timeout };
-        Retry::new(asker, operation, keys, began)
+        Retry::new(asker, operation, named, began)
     }
 
-    pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {
-        Error::new(ErrorKind::Closed, operation).with_name(&keys.name)
+    pub(crate) fn closed(&self, operation: &'static str, named: &Named) -> Error {
+        Error::new(ErrorKind::Closed, operation).with_name(&named.name)
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Engine {
     state: Mutex<State>,
     /// Whether the client is closed, so that no attempt starts any more. Changed only while the tables are locked.
     closed: AtomicBool,
+    /// Notified when the client is closed.
+    closing: Event,
     /// Notified when the watchdog has something to do sooner than it expects.
     work: Event,
     /// Notified when the inboxes of more slots are to be opened.
@@ -70,6 +72,7 @@ impl Engine {
         Self {
             state: Mutex::new(State::new(client, Inboxes::new(sharded))),
             closed: AtomicBool::new(false),
+            closing: Event::new(),
             work: Event::new(),
             inboxes: Event::new(),
             idle: Event::new(),

@@ -1,5 +1,6 @@
 //! What the handles of all primitives share.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,19 +9,24 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::Keys;
+use crate::protocol::key::{Keys, Named};
 use crate::protocol::kind::Kind;
 
-/// Small, because each acquisition has a copy.
-#[derive(Clone)]
-pub(crate) struct Primitive {
+/// Small, because each acquisition has a copy. `N` is what is known of the name: a rate limiter has no [`Kind`].
+pub(crate) struct Primitive<N = Keys> {
     pub(crate) source: Arc<HoldSource>,
     /// For a bad name, an error that every operation returns.
-    keys: Result<Arc<Keys>>,
+    keys: Result<Arc<N>>,
+}
+
+impl<N> Clone for Primitive<N> {
+    fn clone(&self) -> Self {
+        Self { source: self.source.clone(), keys: self.keys.clone() }
+    }
 }
 
 /// Shows the name only: the context knows attempt ids, which are not for logs.
-impl fmt::Debug for Primitive {
+impl<N: Borrow<Named>> fmt::Debug for Primitive<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primitive").field("name", &self.name()).finish_non_exhaustive()
     }
@@ -32,39 +38,48 @@ impl Primitive {
         Self { source: source.clone(), keys }
     }
 
+    /// The parts of the handle, unless the name is bad or the client is closed.
+    pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<HoldSource>, Arc<Keys>)> {
+        self.keys(operation)?;
+        Ok((self.source, self.keys?))
+    }
+}
+
+impl Primitive<Named> {
+    pub(crate) fn limiter(source: &Arc<HoldSource>, name: &str) -> Self {
+        let keys = Named::limiter(&source.context.config.prefix, name).map(Arc::new);
+        Self { source: source.clone(), keys }
+    }
+}
+
+impl<N: Borrow<Named>> Primitive<N> {
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.source.context
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
-        self.keys.as_ref().map(|keys| &*keys.name).ok()
+        self.keys.as_ref().map(|keys| &*named(keys).name).ok()
     }
 
-    pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
+    pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<N>> {
         let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
         if self.context().engine.is_closed() {
-            return Err(self.context().closed(operation, keys));
+            return Err(self.context().closed(operation, named(keys)));
         }
         Ok(keys)
-    }
-
-    /// The parts of the handle, unless the name is bad or the client is closed.
-    pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<HoldSource>, Arc<Keys>)> {
-        self.keys(operation)?;
-        Ok((self.source, self.keys?))
     }
 
     /// Repeats the call until it is answered, but no longer than the client's retry timeout.
     pub(crate) async fn ask<'a, T, F>(
         &'a self,
         operation: &'static str,
-        call: impl Fn(Scripts<'a>, &'a Keys) -> F,
+        call: impl Fn(Scripts<'a>, &'a N) -> F,
     ) -> Result<T>
     where
         F: Future<Output = Result<T, Failure>>,
     {
         let keys = self.keys(operation)?;
-        let mut retry = self.context().retry(operation, keys);
+        let mut retry = self.context().retry(operation, named(keys));
         loop {
             let sent = retry.begin().await?;
             let call = pin!(call(self.context().scripts(), keys));
@@ -74,4 +89,8 @@ impl Primitive {
             }
         }
     }
+}
+
+fn named<N: Borrow<Named>>(keys: &Arc<N>) -> &Named {
+    (**keys).borrow()
 }

@@ -49,6 +49,7 @@ mod holder;
 mod in_turn;
 mod jitter;
 mod latch;
+mod limiter;
 mod lock;
 mod multi_lock;
 mod mutant;
@@ -94,6 +95,7 @@ pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard,
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
+pub use limiter::{Decision, MAX_REFILL, Quota, RateLimiter, UntilReady};
 pub use lock::{HolderState, Lock, LockState};
 pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]

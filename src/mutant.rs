@@ -116,6 +116,10 @@ pub enum Mutant {
     RenewedWhileChanging,
     /// A call that changes a latch is sent again as if it were another one.
     CallSentAnew,
+    /// A call of a rate limiter whose outcome is unknown is sent again.
+    PermitsTakenAgain,
+    /// The wait for permits begins when they are asked for, not when the server has answered.
+    PermitsFromRequest,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
     /// A hold is handed off in its cohort even if its lease was lost.

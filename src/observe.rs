@@ -43,7 +43,7 @@ pub(crate) fn acquiring<F: Future>(
 
 #[cfg(feature = "tracing")]
 fn in_span<F: Future>(
-    Observed { executor, operation, keys, .. }: Observed<'_>,
+    Observed { executor, operation, named, .. }: Observed<'_>,
     fair: bool,
     acquisition: F,
 ) -> impl Future<Output = F::Output> {
@@ -54,7 +54,7 @@ fn in_span<F: Future>(
     let span = tracing::debug_span!(
         "acquire",
         operation,
-        name = &*keys.name,
+        name = &*named.name,
         fair,
         db.system.name = "redis",
         server.address = Empty,

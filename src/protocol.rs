@@ -21,6 +21,7 @@ pub(crate) mod message;
 pub(crate) mod mutex;
 pub(crate) mod once;
 pub(crate) mod permits;
+pub(crate) mod rate;
 mod registry;
 pub(crate) mod reply;
 pub(crate) mod resource;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::protocol::dispatch::Failure;
-use crate::protocol::key::Keys;
+use crate::protocol::key::{Keys, Named};
 use crate::protocol::reply::ServerMillis;
 
 /// An attempt, and what is needed to ask the server about it.
@@ -36,7 +36,7 @@ pub(crate) struct Waiter<'a> {
 pub(crate) struct LastFailure(Mutex<Option<Box<Failure>>>);
 
 impl LastFailure {
-    fn set(&self, failure: Option<&Failure>) {
+    pub(crate) fn set(&self, failure: Option<&Failure>) {
         *lock(&self.0) = failure.cloned().map(Box::new);
     }
 }
@@ -160,11 +160,22 @@ pub(crate) fn timed_out(
     error: Error,
     last: &LastFailure,
 ) -> Error {
-    if let Some(cause) = context.why_down(keys.main()) {
+    with_cause(context, keys, error, last, || context.engine.why_unanswered(&CohortId::of(keys, amount)))
+}
+
+/// As [`timed_out`]. `others`: why the last request failed that was not the caller's own, if the caller has none.
+pub(crate) fn with_cause(
+    context: &Context,
+    named: &Named,
+    error: Error,
+    last: &LastFailure,
+    others: impl FnOnce() -> Option<Failure>,
+) -> Error {
+    if let Some(cause) = context.why_down(named.main()) {
         return error.with_source(cause);
     }
     let own = lock(&last.0).take().map(|failure| *failure);
-    match own.or_else(|| context.engine.why_unanswered(&CohortId::of(keys, amount))) {
+    match own.or_else(others) {
         Some(failure) => error.with_source(failure),
         None => error,
     }

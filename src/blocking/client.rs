@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::election::Election;
 use super::latch::CountDownLatch;
+use super::limiter::RateLimiter;
 use super::lock::Lock;
 use super::multi_lock::MultiLock;
 use super::once::Once;
@@ -18,7 +19,7 @@ use super::semaphore::Semaphore;
 use super::thread::block;
 #[cfg(feature = "blocking")]
 use crate::Executor;
-use crate::{Result, Stats, Warning};
+use crate::{Quota, Result, Stats, Warning};
 
 /// A client for blocking code: see [`bowline::Client`](crate::Client). Cheap to clone.
 #[derive(Clone, Debug)]
@@ -86,6 +87,11 @@ impl Client {
     /// Returns work that runs at most once in each period: see [`bowline::Client::once`](crate::Client::once).
     pub fn once(&self, name: &str, every: Duration) -> Once {
         Once::new(self.inner.once(name, every), self.inner.executor().clone())
+    }
+
+    /// Returns the rate limiter `name`: see [`bowline::Client::rate_limiter`](crate::Client::rate_limiter).
+    pub fn rate_limiter(&self, name: &str, quota: Quota) -> RateLimiter {
+        RateLimiter::new(self.inner.rate_limiter(name, quota), self.inner.executor().clone())
     }
 
     /// Returns the locks `names`, to be acquired together: see [`bowline::Client::lock_all`](crate::Client::lock_all).

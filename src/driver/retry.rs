@@ -15,7 +15,7 @@ use crate::connection::{Connection, ConnectionError};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::protocol::dispatch::Failure;
-use crate::protocol::key::Keys;
+use crate::protocol::key::Named;
 use crate::runtime::{Executor, timeout};
 use crate::tuning::REQUEST;
 
@@ -36,7 +36,7 @@ pub(crate) struct Asker<'a> {
 pub(crate) struct Retry<'a> {
     asker: Asker<'a>,
     operation: &'static str,
-    keys: Arc<Keys>,
+    named: &'a Named,
     /// `None` until the first failure.
     backoff: Option<Backoff>,
     give_up: Instant,
@@ -47,9 +47,9 @@ pub(crate) struct Retry<'a> {
 }
 
 impl<'a> Retry<'a> {
-    pub(crate) fn new(asker: Asker<'a>, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Self {
+    pub(crate) fn new(asker: Asker<'a>, operation: &'static str, named: &'a Named, began: Instant) -> Self {
         let give_up = began + asker.retry_timeout;
-        Self { asker, operation, keys: keys.clone(), backoff: None, give_up, began: Some(began), is_last: false }
+        Self { asker, operation, named, backoff: None, give_up, began: Some(began), is_last: false }
     }
 
     /// The series began before this caller continues it: the next request is not sent at that time.
@@ -76,7 +76,7 @@ impl<'a> Retry<'a> {
             let longest = if retry_timeout.is_zero() { command_timeout } else { left };
             // On the heap, because every operation would have to carry this future.
             if Box::pin(first.made_within(longest)).await.is_err()
-                && let Some(why) = first.why_down(connection, self.keys.main())
+                && let Some(why) = first.why_down(connection, self.named.main())
             {
                 return Err(self.error(why.into()));
             }
@@ -113,8 +113,8 @@ impl<'a> Retry<'a> {
         match self.limit(sent) {
             None => request.await,
             // Not sent, because no time is left for an answer.
-            Some(Duration::ZERO) => Err(self.asker.late(&self.keys)),
-            Some(left) => self.asker.within(left, &self.keys, request).await,
+            Some(Duration::ZERO) => Err(self.asker.late(self.named)),
+            Some(left) => self.asker.within(left, self.named, request).await,
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> Retry<'a> {
     }
 
     pub(crate) fn error(&self, failure: Failure) -> Error {
-        failure.into_error(self.operation).with_name(&self.keys.name)
+        failure.into_error(self.operation).with_name(&self.named.name)
     }
 }
 
@@ -150,7 +150,7 @@ impl Asker<'_> {
     pub(crate) async fn within<T>(
         self,
         left: Duration,
-        keys: &Keys,
+        named: &Named,
         request: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let until = self.executor.now() + left;
@@ -158,14 +158,14 @@ impl Asker<'_> {
             Some(answered) => answered,
             // A sleep ends early only when the runtime is shut down.
             None if self.executor.now() < until => Err(ConnectionError::Closed.into()),
-            None => Err(self.late(keys)),
+            None => Err(self.late(named)),
         }
     }
 
     /// The failure of a request when the retry timeout is over. If there is no connection, the failure says why: that
     /// tells more than the missing answer.
-    fn late(self, keys: &Keys) -> Failure {
+    fn late(self, named: &Named) -> Failure {
         let silent = || ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout));
-        Failure::Late(self.connection.why_down(keys.main()).unwrap_or_else(silent))
+        Failure::Late(self.connection.why_down(named.main()).unwrap_or_else(silent))
     }
 }

@@ -12,13 +12,14 @@ pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block.
     /// Nothing was sent.
     InvalidInput,
-    /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the
+    /// The `timeout` of the operation passed before a grant or an answer arrived, or would pass before permits of a
+    /// [rate limiter](crate::UntilReady) are free. The request is cancelled in the
     /// background, which can take some more milliseconds. If there was no connection, or the last request failed, the
     /// source of the error says why.
     TimedOut,
     /// As many others as `max_waiters` allows wait already.
     QueueFull,
-    /// The request is for more permits than the limit of the semaphore.
+    /// The request is for more permits than the limit of the semaphore, or than the burst of the rate limiter.
     OverLimit,
     /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several
     /// names asks to read and to write the same one.

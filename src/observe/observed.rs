@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::protocol::key::Keys;
+use crate::protocol::key::Named;
 use crate::runtime::Executor;
 
 /// What is observed: an operation on a name.
@@ -14,7 +14,7 @@ use crate::runtime::Executor;
 pub(crate) struct Observed<'a> {
     pub(crate) executor: &'a Arc<dyn Executor>,
     pub(crate) operation: &'static str,
-    pub(crate) keys: &'a Keys,
+    pub(crate) named: &'a Named,
     /// Whether metrics have a label with the name.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "there are no metrics"))]
     pub(crate) names_in_metrics: bool,

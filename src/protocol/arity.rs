@@ -8,12 +8,13 @@ use super::Script;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::election::{Announcement, What};
-use super::key::Keys;
+use super::key::{Keys, Named};
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
 use super::once::RunEnd;
 use super::permits::{ChangeArgs, Permits};
+use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
@@ -104,6 +105,11 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::claim(&keys, args, &turns, TurnArgs { id, lease: LEASE }));
     calls.add(vote::leave((&keys, id), (&turns, id)));
     calls.add(vote::view(&keys));
+
+    let named = Named::limiter("p", "n").unwrap();
+    calls.add(rate::take(&named, TakeArgs { cost: LEASE, burst: LEASE, longest: LEASE, not_after: 0 }));
+    calls.add(rate::reset(&named, 0));
+    calls.add(rate::inspect(&named));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
     calls.add(client::rights(&Keys::new("p", Kind::Latch, "n").unwrap(), "c"));

@@ -193,6 +193,10 @@ impl<'a, T> ScriptCall<'a, T> {
         self.word(Word::Number(millis(duration)))
     }
 
+    pub(super) fn nanos(self, duration: Duration) -> Self {
+        self.word(Word::Number(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     pub(super) fn mode(self, wait: bool) -> Self {
         self.text(if wait { "wait" } else { "try" })
     }

@@ -1,9 +1,10 @@
 //! The only module that formats keys and channels.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::ops::Deref;
+use std::sync::LazyLock;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
 use super::facts::Facts;
@@ -12,11 +13,14 @@ use super::limits::WRITE;
 use super::slot;
 use crate::error::{Error, ErrorKind, Result};
 
+mod named;
+
+use named::{encode, invalid};
+
+pub(crate) use named::Named;
+
 /// What all keys and channels start with, unless a configuration says something else.
 pub(crate) const DEFAULT_PREFIX: &str = "bowline";
-
-/// The longest name in bytes, before encoding.
-pub(crate) const MAX_NAME: usize = 512;
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -24,11 +28,7 @@ static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
-    pub(crate) name: Arc<str>,
-    /// All keys in one string, in the order of `KEYS` in the scripts. One allocation per name matters because a client
-    /// may wait for very many names.
-    spelled: Box<str>,
-    main: usize,
+    named: Named,
     /// The hash of the main key, computed once. It is keyed at random, because names come from users.
     hash: u64,
 }
@@ -43,14 +43,9 @@ impl Keys {
     }
 
     fn below(kind: Kind, name: &str, main: &str) -> Self {
-        let mut spelled = String::new();
         let Facts { suffixes, others, .. } = kind.facts();
-        for suffix in suffixes.iter().chain(*others) {
-            spelled.push_str(main);
-            spelled.push_str(suffix);
-        }
-        let hash = HASHER.hash_one(main);
-        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), hash }
+        let named = Named::new(name, main, suffixes.iter().chain(*others));
+        Self { kind, named, hash: HASHER.hash_one(main) }
     }
 
     /// The keys on which this client tries its rights, in one slot. No name has these keys.
@@ -59,20 +54,10 @@ impl Keys {
         Self::below(kind, name, &format!("{prefix}:{}:{{{name}}}:{client}", kind.facts().word))
     }
 
-    /// The main key: it stores the holder, or the count of a latch.
-    pub(crate) fn main(&self) -> &str {
-        self.spelled.get(..self.main).unwrap_or_default()
-    }
-
-    /// The slot of the keys in a cluster.
-    pub(crate) fn slot(&self) -> u16 {
-        slot::of(self.main())
-    }
-
     /// The key with this suffix.
     pub(super) fn ending(&self, suffix: &str) -> &str {
         let Facts { suffixes, others, .. } = self.kind.facts();
-        self.spelled(suffixes.iter().chain(*others)).find(|key| key.ends_with(suffix)).unwrap_or_default()
+        self.named.keys(suffixes.iter().chain(*others)).find(|key| key.ends_with(suffix)).unwrap_or_default()
     }
 
     /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It
@@ -85,22 +70,26 @@ impl Keys {
 
     /// All keys, in the order of `KEYS` in the scripts.
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
-        self.spelled(self.kind.facts().suffixes.iter())
+        self.named.keys(self.kind.facts().suffixes.iter())
     }
 
     /// The keys that a renewal needs.
     pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
         self.kind.facts().renewed.iter().map(|suffix| self.ending(suffix))
     }
+}
 
-    /// The first keys, which have these suffixes.
-    fn spelled<'a>(&'a self, suffixes: impl Iterator<Item = &'a &'static str>) -> impl Iterator<Item = &'a str> {
-        let mut rest = &*self.spelled;
-        suffixes.map(move |suffix| {
-            let (key, behind) = rest.split_at_checked(self.main + suffix.len()).unwrap_or_default();
-            rest = behind;
-            key
-        })
+impl Deref for Keys {
+    type Target = Named;
+
+    fn deref(&self) -> &Named {
+        &self.named
+    }
+}
+
+impl Borrow<Named> for Keys {
+    fn borrow(&self) -> &Named {
+        self
     }
 }
 
@@ -124,7 +113,7 @@ pub(super) fn type_of(key: &str) -> &'static str {
     match key.rsplit(':').next() {
         Some("queue" | "changes") => "list",
         Some("tickets" | "leases" | "calls" | "watchers") => "zset",
-        Some("fence") => "string",
+        Some("fence" | "tat") => "string",
         _ => "hash",
     }
 }
@@ -147,27 +136,6 @@ pub(crate) fn inbox(all: &str, slot: Option<u16>, client: Uuid) -> String {
     }
 }
 
-/// The characters that are escaped with a `%`. Braces would end the hash tag, and control characters would garble an
-/// operator's screen.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
-
-/// Encodes a name for use between the braces. Characters outside ASCII are kept, although URLs would escape them.
-fn encode(name: &str) -> Result<String> {
-    if name.is_empty() {
-        return Err(invalid("the name is empty"));
-    }
-    if name.len() > MAX_NAME {
-        return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
-    }
-    let mut encoded = String::with_capacity(name.len());
-    for part in name.split_inclusive(|c: char| !c.is_ascii()) {
-        let ascii = part.trim_end_matches(|c: char| !c.is_ascii());
-        encoded.extend(utf8_percent_encode(ascii, ESCAPED));
-        encoded.push_str(&part[ascii.len()..]);
-    }
-    Ok(encoded)
-}
-
 /// A semaphore has fewer units than a read-write lock, which is how scripts tell them apart.
 pub(crate) fn check_limit(limit: u32) -> Result<()> {
     if (1..WRITE).contains(&limit) {
@@ -188,12 +156,9 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
     Ok(())
 }
 
-fn invalid(reason: impl Into<String>) -> Error {
-    Error::because(ErrorKind::InvalidInput, "name", reason)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::named::MAX_NAME;
     use super::*;
 
     fn listed(keys: &Keys) -> Vec<&str> {

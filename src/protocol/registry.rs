@@ -10,10 +10,10 @@ use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, election, latch, mutex, once, permits, vote};
+use super::{client, election, latch, mutex, once, permits, rate, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 7] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 8] = [
     client::SCRIPTS,
     election::SCRIPTS,
     latch::SCRIPTS,
@@ -21,6 +21,7 @@ static SCRIPTS: [&[&LazyLock<Script>]; 7] = [
     vote::SCRIPTS,
     once::SCRIPTS,
     permits::SCRIPTS,
+    rate::SCRIPTS,
 ];
 
 impl Kind {

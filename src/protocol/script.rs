@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 41] = [
+const FRAGMENTS: [(&str, &str); 42] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("changes", include_str!("fragments/changes.lua")),
@@ -126,6 +126,7 @@ const FRAGMENTS: [(&str, &str); 41] = [
     ("run", include_str!("fragments/run.lua")),
     ("send", include_str!("fragments/send.lua")),
     ("sole", include_str!("fragments/sole.lua")),
+    ("tat", include_str!("fragments/tat.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),
     ("voted_at_once", include_str!("fragments/voted_at_once.lua")),

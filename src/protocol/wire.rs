@@ -20,6 +20,7 @@ use crate::error::Result;
 
 mod ahead;
 mod attempt;
+mod limiter;
 mod reply;
 mod request;
 mod shared;
@@ -27,6 +28,7 @@ mod votes;
 
 use self::attempt::id;
 pub use attempt::{Attempt, Copy};
+pub use limiter::Limiter;
 pub use reply::in_full;
 pub use request::Request;
 pub use shared::{PREFIX, client, inbox};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bowline::{Client, Result, blocking};
+use bowline::{Client, Quota, Result, blocking};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join};
 
@@ -30,6 +30,9 @@ pub struct Operations<C: 'static> {
 
 /// A lease that ends in no test.
 pub const LEASE: Duration = Duration::from_secs(60);
+
+/// A quota that no test uses up.
+pub const QUOTA: Quota = Quota::per(1000, Duration::from_secs(1));
 
 /// An operation that needs no preparation.
 pub fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
@@ -94,6 +97,10 @@ macro_rules! table {
                 ("try_lock_all", true, |client, timeout| {
                     ready(waits!(timeout, client.lock_all(["try 1", "try 2"]).try_acquire()))
                 }),
+                ("until_ready", true, |client, timeout| {
+                    ready(waits!(timeout, client.rate_limiter("until_ready", QUOTA).until_ready()))
+                }),
+                ("check", false, |client, _| ready(calls!(client.rate_limiter("check", QUOTA).check()))),
                 ("wait", true, |client, timeout| ready(waits!(timeout, client.latch("wait").wait()))),
                 ("try_set", false, |client, _| ready(calls!(client.latch("try_set").try_set(1, LEASE)))),
                 ("count_down", false, |client, _| ready(calls!(client.latch("count_down").count_down()))),

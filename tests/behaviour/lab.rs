@@ -6,6 +6,7 @@ mod client;
 pub(crate) mod cost;
 mod election;
 mod guard;
+mod limiter;
 mod once;
 mod primitives;
 mod thread;
@@ -20,6 +21,7 @@ pub(crate) use acquire::Acquire;
 pub(crate) use client::Client;
 pub(crate) use election::Changes;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
+pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 

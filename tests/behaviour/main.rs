@@ -16,6 +16,7 @@ mod blocking;
 mod election;
 mod lab;
 mod latch;
+mod limiter;
 mod lock;
 mod multi_lock;
 mod once;

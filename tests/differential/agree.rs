@@ -121,12 +121,12 @@ impl Slack {
     fn millis(&self, real: i64, embedded: i64) -> bool {
         // The script's number does not fit. C leaves the result undefined, and processors differ.
         let overflowed = |number| number == i64::MIN || number == i64::MAX;
-        // A token counts microseconds.
-        let slack = if real.min(embedded) > 1_000_000_000_000_000 { self.0.as_micros() } else { self.0.as_millis() };
         real == embedded
             || overflowed(real) && overflowed(embedded)
-            || real.min(embedded) > 1000
-                && u128::from(real.abs_diff(embedded)) <= slack + doubles_apart(real.max(embedded) as u128)
+            || real.min(embedded) > 1000 && {
+                let slack = self.of_size(real.min(embedded) as u128);
+                u128::from(real.abs_diff(embedded)) <= slack + doubles_apart(real.max(embedded) as u128)
+            }
     }
 
     fn scores(&self, real: f64, embedded: f64) -> bool {
@@ -134,17 +134,23 @@ impl Slack {
         real == embedded || real.min(embedded) > 1e12 && (real - embedded).abs() <= slack
     }
 
-    /// Tokens count microseconds, other times milliseconds.
+    /// In the unit of a number of this size: tokens count microseconds, and times of rate limiters nanoseconds. Other
+    /// times are milliseconds.
+    fn of_size(&self, number: u128) -> u128 {
+        match number {
+            10_000_000_000_000..=1_000_000_000_000_000 => self.0.as_nanos(),
+            1_000_000_000_000_001.. => self.0.as_micros(),
+            _ => self.0.as_millis(),
+        }
+    }
+
     fn bytes(&self, real: &[u8], embedded: &[u8]) -> bool {
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u128>().ok();
         real == embedded
             || match (number(real), number(embedded)) {
-                (Some(real), Some(embedded)) if real.min(embedded) > 1_000_000_000_000_000 => {
-                    // A budget may push a token past the range in which doubles represent every integer.
-                    real.abs_diff(embedded) <= self.0.as_micros() + doubles_apart(real.max(embedded))
-                }
+                // A budget may push a token past the range in which doubles represent every integer.
                 (Some(real), Some(embedded)) if real.min(embedded) > 1_000_000_000_000 => {
-                    real.abs_diff(embedded) <= self.0.as_millis()
+                    real.abs_diff(embedded) <= self.of_size(real.min(embedded)) + doubles_apart(real.max(embedded))
                 }
                 _ => false,
             }

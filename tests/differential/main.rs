@@ -74,6 +74,9 @@ fn the_embedded_server_agrees_with_a_real_one() {
             "COUNT",
             "OPEN",
             "DELETED",
+            "TAKEN",
+            "LIMITED",
+            "RESET",
             "now",
         ] {
             assert!(seen.contains_key(outcome), "no script ever replied {outcome}");

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bowline::wire::Resource;
+use bowline::wire::{Limiter, Resource};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -16,8 +16,8 @@ mod scripts;
 
 pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
-/// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock and a latch, and what an election
-/// has besides a lock's.
+/// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter, and
+/// what an election has besides a lock's.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
@@ -27,6 +27,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain(of(Resource::semaphore(PREFIX, "s", 3)))
         .chain(of(Resource::read_write(PREFIX, "r")))
         .chain(of(Resource::latch(PREFIX, "l")))
+        .chain([&*Limiter::new(PREFIX, "q").unwrap().key().to_owned().leak()])
         .chain(of(Resource::watch(PREFIX, "e", 0, 0)).skip(1))
         .collect()
 });
@@ -37,7 +38,8 @@ pub const NO_LOCK: usize = 8;
 pub const SEMAPHORE: usize = 15;
 pub const READ_WRITE: usize = 20;
 pub const LATCH: usize = 25;
-pub const ELECTION: usize = 28;
+pub const LIMITER: usize = 28;
+pub const ELECTION: usize = 29;
 
 const PREFIX: &str = "p";
 /// With [`PREFIX`]; a client follows.

@@ -261,5 +261,9 @@ fn wrong(trouble: Trouble, bound: Bound, operation: &str, outcome: Result<()>) -
         && ["no answer: nothing within", "the first attempt to connect has not ended"]
             .iter()
             .any(|why| shown.contains(why));
-    (!is_due && !is_late).then(|| format!("{:?}: {shown}", error.kind()))
+    // What may have been executed is not sent again.
+    let is_once = ["check", "until_ready"].contains(&operation)
+        && error.kind() == ErrorKind::Unavailable
+        && shown.contains("the request may have been executed");
+    (!is_due && !is_late && !is_once).then(|| format!("{:?}: {shown}", error.kind()))
 }

@@ -25,6 +25,7 @@ mod goodbye;
 mod latch;
 mod late;
 mod lease;
+mod limiter;
 mod messages;
 mod once;
 #[cfg(feature = "tokio")]

@@ -44,12 +44,14 @@ async fn acquisitions_that_wait_are_small() {
     kept_small(&*rw_lock.read().into_future());
     kept_small(&*rw_lock.write().into_future());
     kept_small(&*client.semaphore("a", 1).acquire().into_future());
+    kept_small(&*client.rate_limiter("a", bowline::Quota::per(1, Duration::from_secs(1))).until_ready().into_future());
 }
 
 #[test]
 fn every_type_is_send_and_sync() {
     kept::<(Client, Config, ConfigBuilder, RedisConnection)>();
     kept::<(Lock, RwLock, Semaphore, CountDownLatch, MultiLock)>();
+    kept::<(bowline::RateLimiter, bowline::Quota, bowline::Decision, bowline::UntilReady)>();
     kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade, LossSignal, MultiGuard, NamedLoss)>();
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
@@ -184,6 +186,12 @@ async fn every_future_is_send_and_small() {
     drop(sent(led.protect(async {})));
     drop(sent(led.publish("x")));
     drop(sent(led.resign()));
+    let limiter = client.rate_limiter("a", bowline::Quota::per(1, Duration::from_secs(60)));
+    drop(sent(limiter.check()));
+    drop(sent(limiter.check_n(1)));
+    drop(sent(limiter.until_ready().timeout(Duration::from_secs(1)).into_future()));
+    drop(sent(limiter.inspect()));
+    drop(sent(limiter.reset()));
 
     let latch = client.latch("a");
     drop(sent(latch.try_set(1, Duration::from_secs(1))));

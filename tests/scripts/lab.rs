@@ -195,7 +195,8 @@ impl Lab {
     pub fn set_wrong(&mut self, key: &str) {
         self.server.allow_forever(key);
         self.wrong.insert(key.to_owned());
-        let command = if key.ends_with(":fence") { ["RPUSH", key, "x"] } else { ["SET", key, "x"] };
+        let command =
+            if key.ends_with(":fence") || key.ends_with(":tat") { ["RPUSH", key, "x"] } else { ["SET", key, "x"] };
         self.raw(&["DEL", key]);
         self.raw(&command);
     }

@@ -30,6 +30,7 @@ mod once;
 mod operators;
 mod permits;
 mod queue;
+mod rate;
 mod refusals;
 mod release;
 mod renew;

@@ -174,3 +174,15 @@ async fn the_leader_of_an_election_and_its_changes() {
     let change = there_and_back(&changes.next().await.unwrap().unwrap());
     assert_eq!(change, json!({ "ended": { "term": term } }));
 }
+
+#[tokio::test]
+async fn decisions_of_a_rate_limiter() {
+    let limiter = client().await.rate_limiter("calls", bowline::Quota::per(1, Duration::from_secs(3600)).burst(2));
+    let free = there_and_back(&limiter.inspect().await.unwrap());
+    let expected = json!({ "limited": false, "limit": 2, "remaining": 2, "retry_after": null, "reset_after": "0s" });
+    assert_eq!(free, expected);
+    assert!(limiter.check_n(2).await.unwrap().is_allowed());
+    let refused = there_and_back(&limiter.check().await.unwrap());
+    assert_eq!((&refused["limited"], &refused["remaining"]), (&json!(true), &json!(0)));
+    assert!(refused["retry_after"].is_string() && refused["reset_after"].is_string(), "{refused}");
+}

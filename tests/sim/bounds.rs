@@ -174,7 +174,9 @@ fn judge(rows: &[Row<Client>], (began_before, apart): (Duration, Duration), noti
                 let own = if name.starts_with("queued") { Duration::ZERO } else { before + patience };
                 let least = (began_before + patience).saturating_sub(later).max(own);
                 let is_early = took < timeout.unwrap_or(Duration::MAX).min(least);
-                let may_be_early = !error.is_retryable() || bounds.retry_timeout.is_zero();
+                // What may have been executed is not sent again.
+                let is_once = ["check", "until_ready"].contains(&name) && error.kind() == ErrorKind::Unavailable;
+                let may_be_early = !error.is_retryable() || bounds.retry_timeout.is_zero() || is_once;
                 if took > longest
                     || (is_early && !may_be_early)
                     || (error.kind() == ErrorKind::TimedOut) != is_timed_out

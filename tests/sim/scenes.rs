@@ -13,6 +13,7 @@ mod elections;
 mod failovers;
 mod latch;
 mod leases;
+mod limiter;
 mod many;
 mod masters;
 mod once;
@@ -31,7 +32,7 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
-        "elections" | "once_in_a_period" => SEEDS.min(16),
+        "elections" | "once_in_a_period" | "rate" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -128,6 +129,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
     ("once_in_a_period", |stage| Box::pin(once::programs(stage))),
     ("elections", |stage| Box::pin(elections::programs(stage))),
+    ("rate", |stage| Box::pin(limiter::rate(stage))),
+    ("lost_checks", |stage| Box::pin(limiter::lost_checks(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),
 ];
 

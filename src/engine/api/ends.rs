@@ -67,6 +67,18 @@ impl Engine {
             self.set_closed();
             state.close(now);
         });
+        self.closing.notify(usize::MAX);
+    }
+
+    /// Resolves when the client is closed.
+    pub(crate) async fn closed(&self) {
+        loop {
+            let listener = self.closing.listen();
+            if self.is_closed() {
+                return;
+            }
+            listener.await;
+        }
     }
 
     /// Resolves when no clean-up waits or is under way.
@@ -94,11 +106,13 @@ impl Engine {
     /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up.
     /// Returns everything that is, or may be, left in Redis.
     pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {
-        self.change(|state| {
+        let left = self.change(|state| {
             self.set_closed();
             state.close(now);
             state.cleanups.finish(now)
-        })
+        });
+        self.closing.notify(usize::MAX);
+        left
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -39,7 +39,8 @@ impl HoldOwner {
         let context = self.context().clone();
         let _releasing = context.engine.releasing(&self.hold, now);
         let mut this = self;
-        let mut retry = context.retry_from("release", &this.hold.keys, now);
+        let keys = this.hold.keys.clone();
+        let mut retry = context.retry_from("release", &keys, now);
         let mut may_be_done = false;
         loop {
             this.asked = true;

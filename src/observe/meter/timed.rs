@@ -36,8 +36,8 @@ impl Timed {
         Self::new(What::Hold, observed)
     }
 
-    fn new(what: What, Observed { executor, operation, keys, names_in_metrics }: Observed<'_>) -> Self {
-        let name = names_in_metrics.then(|| Arc::clone(&keys.name));
+    fn new(what: What, Observed { executor, operation, named, names_in_metrics }: Observed<'_>) -> Self {
+        let name = names_in_metrics.then(|| Arc::clone(&named.name));
         Self { what, executor: Arc::clone(executor), since: executor.now(), operation, name }
     }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use bowline::{Stats, blocking};
+use bowline::{Quota, Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
 use super::election::Election;
+use super::limiter::RateLimiter;
 use super::once::Once;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
@@ -48,6 +49,10 @@ impl Client {
 
     pub(crate) fn election(&self, name: &str) -> Election {
         Election(handle!(self, election, name))
+    }
+
+    pub(crate) fn rate_limiter(&self, name: &str, quota: Quota) -> RateLimiter {
+        RateLimiter(handle!(self, rate_limiter, name, quota))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {

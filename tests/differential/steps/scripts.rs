@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{INBOX, KEYS, LOCKS, NO_LOCK, Step};
+use super::{INBOX, KEYS, LIMITER, LOCKS, NO_LOCK, Step};
 
 pub type Text = BoxedStrategy<String>;
 
@@ -136,6 +136,16 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["done", "failed"], &["", "running", "a b"]),
         mostly(&["0", "20000"], &["x", ""]),
     ];
+    // A day and more, in nanoseconds: see `agree::Slack`.
+    let time = |good| mostly(good, &["0", "-1", "", "x", "1.5", "9223372036854775808"]);
+    let late = || mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]);
+    let take = vec![
+        time(&["100000000000000", "50000000000000"]),
+        time(&["300000000000000", "100000000000000"]),
+        time(&["0", "0", "200000000000000"]),
+        late(),
+    ];
+    let of_limiter = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(LIMITER, 1), args));
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
@@ -152,6 +162,9 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         2 => of("once_begin", begin.boxed()),
         2 => of("once_end", end.boxed()),
         1 => of("once_inspect", Just(Vec::new()).boxed()),
+        6 => of_limiter("rate_take", take),
+        1 => of_limiter("rate_reset", vec![late()]),
+        1 => of_limiter("rate_inspect", Vec::new()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),
         1 => rights.prop_map(move |types| {

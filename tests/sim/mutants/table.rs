@@ -55,6 +55,8 @@ const I12: &[&str] = &["I12"];
 const I13: &[&str] = &["I13"];
 const I16: &[&str] = &["I16"];
 const I17: &[&str] = &["I17"];
+const I18: &[&str] = &["I18"];
+const I19: &[&str] = &["I19"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -457,9 +459,19 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about elections.
     lua("election_end_unnoted", &[("if revision and what ~= 'ended' and term ~= holder then", "if false then")],
-        scene("elections"), I17),
+        scene("elections"), I19),
     lua("election_copy_noted", &[("number + 0 >= new_number + 0", "number + 0 > new_number + 0")],
-        scene("elections"), I17),
+        scene("elections"), I19),
     lua("election_change_untold", &[("  send('open', ids)\n", "")],
-        scene("elections"), I17),
+        scene("elections"), I19),
+
+    // Mistakes about rate limiters.
+    lua("permits_come_back_twice", &[("math.max(micros - written, 0) * 1000", "math.max(micros - written, 0) * 2000")],
+        scene("rate"), I17),
+    lua("check_beside_the_waiters", &[("if wait > longest then return", "if wait > longest and longest > 0 then return")],
+        scene("rate"), I17),
+    lua("waits_for_the_clock", &[("math.max(micros - written, 0) * 1000", "(micros - written) * 1000")],
+        scene("rate"), I17),
+    rust("permits_from_request", Mutant::PermitsFromRequest, scene("rate"), I17),
+    rust("permits_taken_again", Mutant::PermitsTakenAgain, scene("lost_checks"), I18),
 ];

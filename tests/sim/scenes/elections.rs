@@ -78,7 +78,7 @@ pub async fn programs(mut stage: Stage) -> Played {
     let calm = terms.lock().unwrap().len();
     stage.sleep(6 * LEASE).await;
     let terms = std::mem::take(&mut *terms.lock().unwrap());
-    must(calm > 10, &format!("I17 there were {calm} terms only"))?;
+    must(calm > 10, &format!("I19 there were {calm} terms only"))?;
     check_terms(&terms, &disturbances, 6 * stage.hop)?;
     let seen: Vec<_> = seen.iter().map(|seen| std::mem::take(&mut *seen.lock().unwrap())).collect();
     for watcher in &seen {
@@ -89,7 +89,7 @@ pub async fn programs(mut stage: Stage) -> Played {
         seen.iter().map(|seen| seen.iter().map(|(_, change)| shown(change)).collect()).collect();
     let common = told.iter().map(Vec::len).min().unwrap_or_default();
     let same = told.windows(2).all(|pair| pair[0][..common] == pair[1][..common]);
-    must(same, &format!("I17 programs that watch report different changes: {told:?}"))
+    must(same, &format!("I19 programs that watch report different changes: {told:?}"))
 }
 
 async fn watch(machine: Arc<Machine>, election: Election, seen: Seen) {
@@ -178,7 +178,7 @@ fn check_seen(
             ElectionChange::Ended { term } => leads.take() != Some(*term),
             _ => true,
         };
-        must(!broken, &format!("I17 not in order: {} in {seen:?}", shown(change)))?;
+        must(!broken, &format!("I19 not in order: {} in {seen:?}", shown(change)))?;
     }
     for Led { term, published, began, process, .. } in terms {
         let of_term = |change: &ElectionChange| match change {
@@ -188,12 +188,12 @@ fn check_seen(
         let mut reported = seen.iter().filter(|(_, change)| of_term(change));
         let elected = reported.next();
         let Some((at, ElectionChange::Elected(leader))) = elected else {
-            return Err(format!("I17 no program has reported that {term} began: {elected:?}"));
+            return Err(format!("I19 no program has reported that {term} began: {elected:?}"));
         };
-        must(leader.label == process.to_string(), &format!("I17 {leader:?} is {process}"))?;
+        must(leader.label == process.to_string(), &format!("I19 {leader:?} is {process}"))?;
         let soon = |at: Duration, known: Duration, what: &str| {
             let late = at > known + hops && !is_disturbed(disturbances, known.min(at), at);
-            must(!late, &format!("I17 {what} of {term} was known at {known:?}, and reported at {at:?}"))
+            must(!late, &format!("I19 {what} of {term} was known at {known:?}, and reported at {at:?}"))
         };
         soon(*at, *began, "the beginning")?;
         let mut values = reported.filter_map(|(at, change)| match change {
@@ -211,10 +211,10 @@ fn check_seen(
                 }
                 // It may have been replaced before it was stored, or not have been stored.
                 (_, None) => {}
-                (reported, Some(_)) => return Err(format!("I17 {term}: {reported:?} instead of {value}")),
+                (reported, Some(_)) => return Err(format!("I19 {term}: {reported:?} instead of {value}")),
             }
         }
-        must(next.is_none(), &format!("I17 {term}: {next:?} was never published, or is reported twice"))?;
+        must(next.is_none(), &format!("I19 {term}: {next:?} was never published, or is reported twice"))?;
     }
     Ok(())
 }
