@@ -147,20 +147,6 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        // All that it leaves is a key that ends when its permits are back.
-        name: "check, until_ready",
-        start: |s| {
-            let quota = bowline::Quota::per(2, MS);
-            let limiter = s.client.as_ref().unwrap().rate_limiter(NAME, quota);
-            async move {
-                limiter.check().await?;
-                limiter.until_ready_n(2).await
-            }
-            .boxed()
-        },
-        ..PLAIN
-    },
-    Operation {
         name: "lock, timeout",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().timeout(1000 * MS).await })),
         fails: &[ErrorKind::TimedOut],
