@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use crate::acquire::builder::TryAcquire;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::guard::{LockGuard, Sealed, protect};
 use crate::hold::owner::HoldSource;
@@ -15,21 +15,19 @@ use crate::hold::run::covered;
 use crate::protocol::kind::Kind;
 use crate::tuning::AGAIN;
 
+use candidate::Candidate;
+
 pub use campaign::Campaign;
+pub use candidate::{MAX_LABEL, MAX_LEADER_VALUE};
 pub use changes::{ElectionChange, ElectionChanges};
 pub use leadership::{Leadership, Term};
 pub use state::Leader;
 
 mod campaign;
+mod candidate;
 mod changes;
 mod leadership;
 mod state;
-
-/// The longest label of a candidate: 64 bytes.
-pub const MAX_LABEL: usize = 64;
-
-/// The longest value that a leader publishes: 1,024 bytes.
-pub const MAX_LEADER_VALUE: usize = 1024;
 
 /// A named election: of all programs that campaign in it, one leads at a time, until it resigns or its lease ends.
 ///
@@ -85,24 +83,24 @@ pub const MAX_LEADER_VALUE: usize = 1024;
 /// ```
 #[derive(Clone)]
 pub struct Election {
-    primitive: Primitive,
-    label: Arc<str>,
+    candidate: Candidate,
 }
 
 impl Election {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
-        Self { primitive: Primitive::new(source, Kind::Election, name), label: "".into() }
+        let primitive = Primitive::new(source, Kind::Election, name);
+        Self { candidate: Candidate { primitive, label: "".into() } }
     }
 
     /// Says who this candidate is, such as the name of its host: up to 64 bytes ([`MAX_LABEL`]). Everybody who may read
     /// from the server can read it. The default is empty.
     pub fn label(self, label: impl Into<Arc<str>>) -> Self {
-        Self { label: label.into(), ..self }
+        Self { candidate: Candidate { label: label.into(), ..self.candidate } }
     }
 
     /// Waits until this candidate leads. Set options on the result, then await it.
     pub fn campaign(&self) -> Campaign {
-        Campaign::new(self)
+        Campaign::new(&self.candidate)
     }
 
     /// Leads if nobody leads and nobody campaigns. Never waits for others.
@@ -114,10 +112,10 @@ impl Election {
     /// That of [`Campaign`].
     pub async fn try_campaign(&self) -> Result<Option<Leadership>> {
         const OPERATION: &str = "try_campaign";
-        self.check_label(OPERATION)?;
-        let attempt = TryAcquire::<LockGuard>::new(&self.primitive, OPERATION, 1);
+        self.candidate.check_label(OPERATION)?;
+        let attempt = TryAcquire::<LockGuard>::new(&self.candidate.primitive, OPERATION, 1);
         match Box::pin(attempt.acquired()).await? {
-            Some(guard) => Leadership::begin(self, guard, OPERATION).await.map(Some),
+            Some(guard) => Leadership::begin(&self.candidate, guard, OPERATION).await.map(Some),
             None => Ok(None),
         }
     }
@@ -141,7 +139,7 @@ impl Election {
         F: FnMut(Term) -> W,
         W: Future,
     {
-        let context = self.primitive.context();
+        let context = self.candidate.primitive.context();
         loop {
             let leadership = match Box::pin(self.campaign().led("lead")).await {
                 Ok(leadership) => leadership,
@@ -172,38 +170,23 @@ impl Election {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn leader(&self) -> Result<Option<Leader>> {
-        let seen = self.primitive.ask("leader", |scripts, keys| scripts.look_at_election(keys, None)).await?;
-        self.primitive.context().observe(seen.now);
+        let seen = self.candidate.primitive.ask("leader", |scripts, keys| scripts.look_at_election(keys, None)).await?;
+        self.candidate.primitive.context().observe(seen.now);
         Ok(Leader::of(seen))
     }
 
     /// Reports who leads, and then every change.
     pub fn changes(&self) -> ElectionChanges {
-        ElectionChanges::of(&self.primitive)
+        ElectionChanges::of(&self.candidate.primitive)
     }
-
-    fn check_label(&self, operation: &'static str) -> Result<()> {
-        self.check("a label", &self.label, MAX_LABEL, operation)
-    }
-
-    fn check(&self, what: &str, text: &str, longest: usize, operation: &'static str) -> Result<()> {
-        check(&self.primitive, what, text, longest, operation)
-    }
-}
-
-/// Refuses a text that is too long.
-fn check(primitive: &Primitive, what: &str, text: &str, longest: usize, operation: &'static str) -> Result<()> {
-    if text.len() <= longest {
-        return Ok(());
-    }
-    let reason = format!("{what} has up to {longest} bytes, not {}", text.len());
-    let error = Error::because(ErrorKind::InvalidInput, operation, reason);
-    Err(primitive.name().map_or(error.clone(), |name| error.with_name(name)))
 }
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Election");
-        shown.field("name", &self.primitive.name()).field("label", &self.label).finish_non_exhaustive()
+        shown
+            .field("name", &self.candidate.primitive.name())
+            .field("label", &self.candidate.label)
+            .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::{Election, Leadership};
+use super::candidate::Candidate;
+use super::leadership::Leadership;
 use crate::acquire::builder::Acquire;
 use crate::error::Result;
 use crate::hold::guard::LockGuard;
@@ -15,13 +16,13 @@ use crate::runtime::Executor;
 
 /// A campaign that waits until its candidate leads. It resolves to the [`Leadership`].
 ///
-/// Returned by [`Election::campaign`]. Nothing is sent before it is awaited.
+/// Returned by [`Election::campaign`](crate::Election::campaign). Nothing is sent before it is awaited.
 ///
 /// # Errors
 /// - Those of [`Acquire`](crate::Acquire): [`TimedOut`](crate::ErrorKind::TimedOut) after the
 ///   [`timeout`](Self::timeout), [`Closed`](crate::ErrorKind::Closed), and the errors of a server that does not answer
 ///   or refuses.
-/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](Election::label) is invalid.
+/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](crate::Election::label) is invalid.
 ///   Nothing was sent.
 /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the server had noted that the term has begun.
 /// - [`Refused`](crate::ErrorKind::Refused): the server has no memory to note that. Nobody leads until it has.
@@ -30,13 +31,13 @@ use crate::runtime::Executor;
 /// Dropping the future leaves the queue, or resigns, in the background.
 #[must_use = "a campaign does nothing unless awaited"]
 pub struct Campaign {
-    election: Election,
+    candidate: Candidate,
     acquire: Acquire<LockGuard>,
 }
 
 impl Campaign {
-    pub(super) fn new(election: &Election) -> Self {
-        Self { acquire: Acquire::new(&election.primitive, "campaign", 1), election: election.clone() }
+    pub(super) fn new(candidate: &Candidate) -> Self {
+        Self { acquire: Acquire::new(&candidate.primitive, "campaign", 1), candidate: candidate.clone() }
     }
 
     /// Limits the wait. By default it is unlimited. See [`Acquire::timeout`](crate::Acquire::timeout). A candidate that
@@ -57,9 +58,9 @@ impl Campaign {
     }
 
     pub(super) async fn led(self, operation: &'static str) -> Result<Leadership> {
-        self.election.check_label(operation)?;
+        self.candidate.check_label(operation)?;
         let guard = Box::pin(self.acquire.acquired()).await?;
-        Leadership::begin(&self.election, guard, operation).await
+        Leadership::begin(&self.candidate, guard, operation).await
     }
 }
 
@@ -74,6 +75,6 @@ impl IntoFuture for Campaign {
 
 impl fmt::Debug for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Campaign").field("election", &self.election).finish_non_exhaustive()
+        f.debug_struct("Campaign").field("candidate", &self.candidate).finish_non_exhaustive()
     }
 }

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Election, MAX_LEADER_VALUE, check};
+use super::candidate::Candidate;
 use crate::engine::lease::Loss;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handle::Primitive;
 use crate::hold::guard::{LockGuard, LossSignal};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::election::{Announcement, What};
 use crate::protocol::token::Token;
 
-/// The leadership of an election, returned by [`Election::campaign`]. [`resign`](Self::resign) ends the term and waits
+/// The leadership of an election, returned by [`Election::campaign`](crate::Election::campaign). [`resign`](Self::resign) ends the term and waits
 /// for the server.
 ///
-/// While [`is_valid`](Self::is_valid) returns `true`, no other leadership of the same name is valid, with the exceptions
-/// of [`LockGuard`](crate::LockGuard).
+/// While [`is_valid`](Self::is_valid) returns `true`, no other leadership of the same name is valid, with the
+/// exceptions of [`LockGuard`](crate::LockGuard).
 ///
 /// # Dropping
 /// A drop releases in the background, and the next candidate leads. If there is none, those who
-/// [watch](Election::changes) learn that the term has ended within a third of their client's lease.
+/// [watch](crate::Election::changes) learn that the term has ended within a third of their client's lease.
 #[must_use = "the candidate leads no more when this is dropped"]
 pub struct Leadership {
     guard: LockGuard,
@@ -31,13 +30,8 @@ pub struct Leadership {
 
 impl Leadership {
     /// Notes that the term has begun.
-    pub(super) async fn begin(election: &Election, guard: LockGuard, operation: &'static str) -> Result<Self> {
-        let announcer = Announcer {
-            primitive: election.primitive.clone(),
-            id: guard.attempt(),
-            label: election.label.clone(),
-            last: AtomicU64::new(0),
-        };
+    pub(super) async fn begin(candidate: &Candidate, guard: LockGuard, operation: &'static str) -> Result<Self> {
+        let announcer = Announcer { candidate: candidate.clone(), id: guard.attempt(), last: AtomicU64::new(0) };
         let term = Term { announcer: Arc::new(announcer), token: guard.token(), lost: guard.lost_signal() };
         Box::pin(term.announce(operation, What::Led, "")).await?;
         Ok(Self { guard, term })
@@ -150,9 +144,8 @@ pub struct Term {
 
 /// What is needed to speak for a term.
 struct Announcer {
-    primitive: Primitive,
+    candidate: Candidate,
     id: AttemptId,
-    label: Arc<str>,
     /// The number of the last announcement.
     last: AtomicU64,
 }
@@ -180,8 +173,8 @@ impl Term {
     }
 
     /// Publishes a value with the leader, such as the address at which it serves: up to 1,024 bytes
-    /// ([`MAX_LEADER_VALUE`]). It replaces the one before, ends with the term, and is told to all who
-    /// [watch](Election::changes). Everybody who may read from the server can read it.
+    /// ([`MAX_LEADER_VALUE`](crate::MAX_LEADER_VALUE)). It replaces the one before, ends with the term, and is told to all who
+    /// [watch](crate::Election::changes). Everybody who may read from the server can read it.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the value is too long. Nothing was sent.
@@ -193,12 +186,12 @@ impl Term {
     /// began last stays. A value that a later one has overtaken on its way is not reported.
     pub async fn publish(&self, value: &str) -> Result<()> {
         const OPERATION: &str = "publish";
-        check(&self.announcer.primitive, "a value", value, MAX_LEADER_VALUE, OPERATION)?;
+        self.announcer.candidate.check_value(value, OPERATION)?;
         self.announce(OPERATION, What::Said, value).await
     }
 
     async fn announce(&self, operation: &'static str, what: What, value: &str) -> Result<()> {
-        let Announcer { primitive, id, label, last } = &*self.announcer;
+        let Announcer { candidate: Candidate { primitive, label }, id, last } = &*self.announcer;
         let number = last.fetch_add(1, Ordering::Relaxed) + 1;
         let said = Announcement { term: self.token, what, number, label, value };
         let announced = primitive.ask(operation, |scripts, keys| scripts.announce(keys, *id, said)).await?;

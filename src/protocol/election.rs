@@ -17,7 +17,8 @@ use super::token::Token;
 pub(crate) mod change;
 mod look;
 
-pub(crate) use look::ElectionSeen;
+pub(crate) use change::What;
+pub(crate) use look::{Announced, ElectionSeen};
 
 scripts! {
     "election", "election":
@@ -51,32 +52,6 @@ pub(crate) struct Announcement<'a> {
     pub(crate) number: u64,
     pub(crate) label: &'a str,
     pub(crate) value: &'a str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// The term has begun.
-    Led,
-    /// The leader has published a value.
-    Said,
-    /// The term has ended.
-    Ended,
-}
-
-impl What {
-    const ALL: [(Self, &'static str); 3] = [(Self::Led, "led"), (Self::Said, "said"), (Self::Ended, "ended")];
-
-    fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(what, _)| *what == self).map_or("", |(_, word)| word)
-    }
-}
-
-/// The answer to an announcement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Announced {
-    /// `false`: the caller does not lead in that term.
-    pub(crate) is_noted: bool,
-    pub(crate) now: ServerMillis,
 }
 
 impl Resource for Leading {

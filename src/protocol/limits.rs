@@ -23,7 +23,7 @@ pub(crate) const MAX_TICKET_TTL: Duration = Duration::from_secs(30 * 60);
 /// How long a queue lives after its last use. It is longer than the life of any ticket.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// The number of changes of an election that are stored: 64 that a program has not seen, behind the last one that it has.
+/// The number of changes of an election that are stored: the last one that a program has seen, and 64 that it has not.
 pub(crate) const MAX_CHANGES: u32 = 65;
 
 /// The least time that a counter lives after a grant with a usual lease.

@@ -16,8 +16,8 @@ mod scripts;
 
 pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
-/// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter, and
-/// what an election has besides a lock's.
+/// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter,
+/// and what an election has besides a lock's.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();

@@ -2,8 +2,26 @@
 
 use uuid::Uuid;
 
-use super::What;
 use crate::protocol::token::Token;
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The term has begun.
+    Led,
+    /// The leader has published a value.
+    Said,
+    /// The term has ended.
+    Ended,
+}
+
+impl What {
+    const ALL: [(Self, &'static str); 3] = [(Self::Led, "led"), (Self::Said, "said"), (Self::Ended, "ended")];
+
+    pub(super) fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(what, _)| *what == self).map_or("", |(_, word)| word)
+    }
+}
 
 /// A change of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]

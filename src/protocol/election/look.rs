@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use super::Announced;
 use super::change::StoredChange;
 use crate::protocol::fields::Fields;
 use crate::protocol::limits::QUEUE_TTL;
 use crate::protocol::reply::{Acquired, HeartbeatReply, ServerMillis, TicketState};
 use crate::protocol::token::Token;
+
+/// The answer to an announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    /// `false`: the caller does not lead in that term.
+    pub(crate) is_noted: bool,
+    pub(crate) now: ServerMillis,
+}
 
 /// An election, as it was seen at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
