@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use crate::acquire::builder::TryAcquire;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{LockGuard, Sealed, protect};
 use crate::hold::owner::HoldSource;
@@ -127,9 +127,9 @@ impl Election {
     /// after a pause of 1 s. A panic of the work is resumed after the resignation.
     ///
     /// # Errors
-    /// - [`Lost`](ErrorKind::Lost), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the
-    ///   resignation found that the leadership may not have lasted as long as the work, which has returned. Its output
-    ///   is dropped.
+    /// - [`Lost`](crate::ErrorKind::Lost), [`WrongType`](crate::ErrorKind::WrongType),
+    ///   [`Protocol`](crate::ErrorKind::Protocol): the resignation found that the leadership may not have lasted as
+    ///   long as the work, which has returned. Its output is dropped.
     /// - Errors of [`Campaign`] that do not pass by themselves.
     ///
     /// # Cancel safety
@@ -164,8 +164,8 @@ impl Election {
     /// Reads who leads.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer
-    /// or refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.

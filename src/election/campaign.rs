@@ -22,8 +22,8 @@ use crate::runtime::Executor;
 /// - Those of [`Acquire`](crate::Acquire): [`TimedOut`](crate::ErrorKind::TimedOut) after the
 ///   [`timeout`](Self::timeout), [`Closed`](crate::ErrorKind::Closed), and the errors of a server that does not answer
 ///   or refuses.
-/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](crate::Election::label) is invalid.
-///   Nothing was sent.
+/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](crate::Election::label) is
+///   invalid. Nothing was sent.
 /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the server had noted that the term has begun.
 /// - [`Refused`](crate::ErrorKind::Refused): the server has no memory to note that. Nobody leads until it has.
 ///

@@ -13,8 +13,8 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::election::{Announcement, What};
 use crate::protocol::token::Token;
 
-/// The leadership of an election, returned by [`Election::campaign`](crate::Election::campaign). [`resign`](Self::resign) ends the term and waits
-/// for the server.
+/// The leadership of an election, returned by [`Election::campaign`](crate::Election::campaign).
+/// [`resign`](Self::resign) ends the term and waits for the server.
 ///
 /// While [`is_valid`](Self::is_valid) returns `true`, no other leadership of the same name is valid, with the
 /// exceptions of [`LockGuard`](crate::LockGuard).
@@ -173,8 +173,8 @@ impl Term {
     }
 
     /// Publishes a value with the leader, such as the address at which it serves: up to 1,024 bytes
-    /// ([`MAX_LEADER_VALUE`](crate::MAX_LEADER_VALUE)). It replaces the one before, ends with the term, and is told to all who
-    /// [watch](crate::Election::changes). Everybody who may read from the server can read it.
+    /// ([`MAX_LEADER_VALUE`](crate::MAX_LEADER_VALUE)). It replaces the one before, ends with the term, and is told to
+    /// all who [watch](crate::Election::changes). Everybody who may read from the server can read it.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the value is too long. Nothing was sent.

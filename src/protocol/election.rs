@@ -8,7 +8,7 @@ use super::key::Keys;
 use super::latch::Latch;
 use super::limits::MAX_CHANGES;
 use super::mutex::MUTEX;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, released};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, released};
 use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
