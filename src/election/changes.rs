@@ -125,14 +125,16 @@ impl Watcher {
     fn read(&mut self, seen: ElectionSeen) {
         let last = seen.changes.last().map(|change| change.revision);
         match self.known {
-            Some(known) if !seen.missed => {
+            Some(1..) if !seen.missed && last.is_none() => {}
+            Some(_) if !seen.missed && last.is_some() => {
                 seen.changes.into_iter().for_each(|change| self.report(change));
-                self.known = Some(last.unwrap_or(known));
+                self.known = last;
             }
             before => {
-                if before.is_some() {
+                if before.is_some() && seen.missed {
                     self.read.push_back(ElectionChange::Missed);
                 }
+                // Without a list, only the hold tells that a term has ended.
                 self.begin(seen);
                 // Also downwards: the revision before may never come back.
                 self.known = Some(last.unwrap_or_default());
