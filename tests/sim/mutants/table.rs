@@ -139,7 +139,7 @@ pub const MUTANTS: &[Row] = &[
             return type(heard) == 'number' and (heard > 0 or not counts_everyone)\n",
         ),
     ], scene("demoted_listener"), I1),
-    lua("role_not_checked", &[("  if type(held) == 'number' then takes_writes(lock) end\n", "")], scene("asked_a_replica"), LOST),
+    lua("role_not_checked", &[("if type(held) == 'number' then takes_writes(lock) end\n", "")], scene("asked_a_replica"), LOST),
     rust("renewal_counted_without_acknowledgement", Mutant::UnacknowledgedRenewalCounted, scene("cut_off_master"), I1),
     rust("token_not_compared", Mutant::TokenNotCompared, ACKNOWLEDGED, I2),
     rust("wait_after_a_read", Mutant::WaitAfterARead, scene("lost_grant"), I1),
@@ -170,7 +170,7 @@ pub const MUTANTS: &[Row] = &[
     // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
         ("left end\nredis.call('PEXPIRE', lock", "left end\nlease = redis.pcall('PEXPIRE', lock"),
-        ("  if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
+        ("if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
         (
             "  if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end\n",
