@@ -44,6 +44,7 @@ mod state;
 ///   order. It says so if it [missed](ElectionChange::Missed) some.
 ///
 /// # Not guaranteed
+/// - A [`RedLock`](crate::RedLock) has no elections.
 /// - A leadership is a lease with a fencing token, not a mutex: see [`LockGuard`](crate::LockGuard).
 /// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) that a term has begun, but not what its leader
 ///   publishes. After a failover to a replica without that, the value before is read again.

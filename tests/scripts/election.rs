@@ -422,8 +422,9 @@ fn the_oldest_changes_are_forgotten() {
 fn revisions_grow_if_the_clock_was_set_back() {
     let (mut lab, leader, term) = led();
     let ahead = (lab.now() + 600_000) * 1000;
-    lab.raw(&["RPUSH", CHANGES, &format!("{ahead} led {term} 1 c 0 ")]);
-    lab.raw(&["PEXPIRE", CHANGES, "60000"]);
+    // In one step: no key may be seen without a TTL.
+    let push = "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('PEXPIRE', KEYS[1], 60000)";
+    lab.raw(&["EVAL", push, "1", CHANGES, &format!("{ahead} led {term} 1 c 0 ")]);
     note(&mut lab, &election().said(leader.wire(), term, 2, "a", "x"));
     assert_eq!(revision(&mut lab), ahead + 1);
     lab.raw(&["DEL", CHANGES]);

@@ -194,6 +194,10 @@ fn a_clock_that_was_set_back_lets_nobody_wait_for_longer() {
         store(&mut lab, -back - 60_000, 2 * HOUR);
         assert_eq!(look(&mut lab), 2 * HOUR);
         assert_eq!(check(&mut lab, HOUR, 2 * HOUR), Taken::Limited { wait: HOUR, ahead: 2 * HOUR });
+        // From the first refusal on, this clock counts: else all would be refused until it has caught up.
+        let (written, ahead) = stored(&mut lab).unwrap();
+        assert!(written <= (lab.now() + 1) * 1000 && ahead == 2 * HOUR);
+        store(&mut lab, -back - 60_000, 2 * HOUR);
         assert_eq!(reserve(&mut lab, HOUR, 2 * HOUR, HOUR), Taken::Taken { wait: HOUR, ahead: 3 * HOUR });
         // From now on, this clock counts.
         let (written, _) = stored(&mut lab).unwrap();

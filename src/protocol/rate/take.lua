@@ -13,9 +13,11 @@ local cost, burst, longest, not_after = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4]
 
 if not_after ~= '0' and now > not_after + 0 then return {'STALE', now} end
 local wait = math.max(ahead + cost - burst, 0)
-if wait > longest then return {'LIMITED', wait, ahead, now} end
+local limited = wait > longest
+-- A refusal writes nothing, unless the clock was set back: the time that passes from now on would not count.
+if limited and not (written and written + 0 > micros) then return {'LIMITED', wait, ahead, now} end
 
-ahead = ahead + cost
+if not limited then ahead = ahead + cost end
 local ttl = math.ceil(ahead / 1000000)
 redis.call('SET', key, clock .. ' ' .. string.format('%.0f', ahead), 'PX', string.format('%.0f', ttl))
-return {'TAKEN', wait, ahead, now}
+return {limited and 'LIMITED' or 'TAKEN', wait, ahead, now}

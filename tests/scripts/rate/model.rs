@@ -45,14 +45,21 @@ impl Model {
 
     /// How long to wait, and whether that is too long.
     fn take(&mut self, now: i128, cost: i128, burst: i128, longest: i128) -> (i128, bool) {
-        let next = self.tat(now).max(now) + cost;
-        let wait = (next - burst - now).max(0);
-        if wait > longest {
-            return (wait, true);
+        let tat = self.tat(now).max(now);
+        let wait = (tat + cost - burst - now).max(0);
+        let limited = wait > longest;
+        if !limited {
+            self.store(now, tat + cost);
+        } else if self.written > now {
+            // The clock was set back, and time counts from this refusal on.
+            self.store(now, tat);
         }
-        (self.tat, self.written) = (next, now);
-        self.lives_until = now / NS_PER_MS + (next - now + NS_PER_MS - 1) / NS_PER_MS;
-        (wait, false)
+        (wait, limited)
+    }
+
+    fn store(&mut self, now: i128, tat: i128) {
+        (self.tat, self.written) = (tat, now);
+        self.lives_until = now / NS_PER_MS + (tat - now + NS_PER_MS - 1) / NS_PER_MS;
     }
 
     /// The key ends, and a clock that is set back does not bring it back.

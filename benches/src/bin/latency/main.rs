@@ -14,6 +14,7 @@ mod acknowledged;
 mod blocking;
 mod connect;
 mod health;
+mod limiter;
 mod local;
 mod pairs;
 mod red_lock;
@@ -67,6 +68,11 @@ fn main() -> Result<()> {
         if args.wants(&case) {
             let url = server.url.clone();
             add(&case, runtime.run(|executor| connect::measure(runtime, executor, url, pairs))?);
+        }
+        let case = format!("limiter-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| limiter::measure(runtime, executor, url, pairs))?);
         }
         let case = format!("blocking-{}", runtime.name());
         if args.wants(&case) {
