@@ -90,8 +90,8 @@ pub const MUTANTS: &[Row] = &[
         ("    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= stored then\n", "    elseif false then\n"),
     ], scene("clock_set_back"), I3),
     lua("renewal_creates_a_key", &[(
-        "  if type(held) == 'string' and lease ~= '0' then\n",
-        "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = '1'\n",
+        "if type(held) == 'string' and lease ~= '0' then\n",
+        "if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = '1'\n",
     )], NETWORK, &["I1", "I2", "I8"]),
     lua("holder_not_asked", &[(
         "  redis.pcall('PUBLISH', inbox, 'wanted ' .. holder)\n",
