@@ -468,7 +468,7 @@ pub const MUTANTS: &[Row] = &[
     // Mistakes about rate limiters.
     lua("permits_come_back_twice", &[("math.max(micros - written, 0) * 1000", "math.max(micros - written, 0) * 2000")],
         scene("rate"), I17),
-    lua("check_beside_the_waiters", &[("if wait > longest then return", "if wait > longest and longest > 0 then return")],
+    lua("check_beside_the_waiters", &[("local limited = wait > longest\n", "local limited = wait > longest and longest > 0\n")],
         scene("rate"), I17),
     lua("waits_for_the_clock", &[("math.max(micros - written, 0) * 1000", "(micros - written) * 1000")],
         scene("rate"), I17),
