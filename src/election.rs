@@ -53,8 +53,8 @@ mod state;
 /// # Redis keys
 /// - `<prefix>:election:{<name>}`, `...:queue`, `...:tickets` and `...:fence` are those of a [`Lock`](crate::Lock).
 /// - `...:changes`, the last 65 changes, expires 1 h after the last change, or after twice the lease if that is longer.
-///   A leader and those who watch keep it.
-/// - `...:watchers`, who waits for a change, expires 1 h after the last heartbeat.
+///   Renewals of the leader and programs that watch keep it.
+/// - `...:watchers`, the waits for a change, expires 1 h after the last heartbeat.
 ///
 /// # Examples
 /// ```no_run

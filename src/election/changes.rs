@@ -73,7 +73,7 @@ impl ElectionChanges {
                 }
             }
         });
-        // Whoever asks for a change after the last one gets `None` again.
+        // A poll after the end returns `None` again.
         Self(Box::pin(changes.fuse()))
     }
 }

@@ -20,7 +20,7 @@ use crate::protocol::token::Token;
 /// exceptions of [`LockGuard`](crate::LockGuard).
 ///
 /// # Dropping
-/// A drop releases in the background, and the next candidate leads. If there is none, those who
+/// A drop releases in the background, and the next candidate leads. If there is none, programs that
 /// [watch](crate::Election::changes) learn that the term has ended within a third of their client's lease.
 #[must_use = "the candidate leads no more when this is dropped"]
 pub struct Leadership {
@@ -99,8 +99,8 @@ impl Leadership {
         self.term.publish(value).await
     }
 
-    /// Ends the term, tells those who watch, hands over to the next candidate, and waits until the server has confirmed
-    /// that.
+    /// Ends the term, hands over to the next candidate, and waits until the server has confirmed that. Programs that
+    /// [watch](crate::Election::changes) are notified.
     ///
     /// # Errors
     /// - [`Lost`](ErrorKind::Lost): the lease ended before. Another candidate may lead.
@@ -174,7 +174,7 @@ impl Term {
 
     /// Publishes a value with the leader, such as the address at which it serves: up to 1,024 bytes
     /// ([`MAX_LEADER_VALUE`](crate::MAX_LEADER_VALUE)). It replaces the one before, ends with the term, and is told to
-    /// all who [watch](crate::Election::changes). Everybody who may read from the server can read it.
+    /// the programs that [watch](crate::Election::changes). Everybody who may read from the server can read it.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the value is too long. Nothing was sent.

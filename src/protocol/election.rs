@@ -1,5 +1,5 @@
 //! Elections: their scripts as typed calls. The leader holds a lock, whose scripts acquire, release and cancel; the
-//! scripts of the election keep a list of what its leaders say, and tell those who watch it.
+//! scripts of the election keep a list of its changes, and notify the clients that watch it.
 
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};

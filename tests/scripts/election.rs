@@ -249,7 +249,7 @@ fn copies_and_late_requests_change_nothing() {
 }
 
 #[test]
-fn a_term_that_ends_without_a_word_is_noted_by_whoever_comes_next() {
+fn the_next_call_records_the_end_of_a_term_whose_lease_is_over() {
     let (a, b) = (attempt(2, 1), attempt(2, 2));
     for by in ["watch", "heartbeat", "the next leader"] {
         let (mut lab, leader, term) = led();
@@ -314,7 +314,7 @@ fn everybody_who_waits_is_told_once() {
     assert_eq!(lab.server.ttl_ms(WATCHERS), -2);
     assert_eq!(watch(&mut lab, &a, 0), Ok(Watched::Open));
     assert_eq!(lab.server.ttl_ms(WATCHERS), -2);
-    // Whoever gives up is told nothing.
+    // A client that has given up gets no message.
     let known = revision(&mut lab);
     watch(&mut lab, &a, known).unwrap();
     let cancel = watching(known).cancel(a.wire(), false);
@@ -452,7 +452,7 @@ fn a_renewal_keeps_what_is_known_of_the_leader() {
         assert!((lease as i64 - 5000..=lease as i64).contains(&lab.ttl(0)));
         assert!((ttl - 5000..=ttl).contains(&lab.server.ttl_ms(CHANGES)));
     }
-    // Whoever does not lead keeps nothing, and one that only looks neither.
+    // A client that does not lead renews nothing, and a lease of zero neither.
     lab.raw(&["PEXPIRE", CHANGES, "5000"]);
     assert_eq!(renew(&mut lab, &attempt(2, 1)), Value::Int(0));
     assert_eq!(renew(&mut lab, &leader.clone().lease(0)), token);

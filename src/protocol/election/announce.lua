@@ -1,4 +1,4 @@
--- Notes what a leader says: that its term begins, or what it publishes; and tells who waits for that.
+-- Adds the beginning of a term or a published value to the changes, and notifies the clients that wait for a change.
 -- KEYS: lock watchers changes
 -- ARGV: attempt_id term what number label value inbox_prefix
 -- Reply: NOTED now | NOT_HELD now

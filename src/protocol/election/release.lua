@@ -1,4 +1,4 @@
--- Ends a term, tells who waits for that, and hands over to the next candidate.
+-- Ends a term, hands over to the next candidate, and notifies the clients that wait for a change.
 -- KEYS: lock queue tickets fence watchers changes
 -- ARGV: attempt_id inbox_prefix counts_everyone
 -- Reply: RELEASED more now | NOT_HELD more now

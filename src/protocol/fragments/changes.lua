@@ -42,8 +42,8 @@ local function settle(holder)
   if revision and what ~= 'ended' and term ~= holder then add_change('ended', term, number, '- 0 ') end
 end
 
--- Tells those who wait of the changes that this call has added. If there are very many, the others learn of them from
--- their heartbeats.
+-- Notifies up to 1,000 waiters of the changes that this call has added. The others learn of them from their
+-- heartbeats.
 local function tell_watchers()
   local ids = changed and redis.call('ZRANGEBYSCORE', watchers, '(' .. now, '+inf', 'LIMIT', '0', 'MAX_TOLD') or {}
   if #ids == 0 then return end

@@ -74,7 +74,7 @@ pub async fn programs(mut stage: Stage) -> Played {
         }
         disturbances.push((stage.machine.now(), stage.machine.now() + outage + 2 * LEASE));
     }
-    // Whoever watches learns the rest.
+    // The watching programs learn the rest.
     let calm = terms.lock().unwrap().len();
     stage.sleep(6 * LEASE).await;
     let terms = std::mem::take(&mut *terms.lock().unwrap());
