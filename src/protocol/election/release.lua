@@ -15,16 +15,7 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include promote
 --@include changes
 load_changes()
-local held = redis.call('HEXISTS', lock, id) == 1
-if held then free = false end
-open_queue()
-
-if not held then
-  takes_writes(lock)
-  local more = promote({})
-  return {'NOT_HELD', more, now}
-end
-end_hold(id)
+--@include end_own
 settle()
 local more = promote({})
 drop_ended()

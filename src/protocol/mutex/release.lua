@@ -24,17 +24,8 @@ local fence, inbox_prefix, counts_everyone = KEYS[4], ARGV[2], ARGV[3] == '1'
 --@include mutex
 --@include queue
 --@include promote
-local held = redis.call('HEXISTS', lock, id) == 1
-if held then free = false end
 waiting = length
-open_queue()
-
-if not held then
-  takes_writes(lock)
-  local more = promote({})
-  return {'NOT_HELD', more, now}
-end
-end_hold(id)
+--@include end_own
 if ARGV[6] == '1' then listener = string.match(id, '^([^:]+):') end
 if ticket ~= '' then
 --@include place
