@@ -161,6 +161,23 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "lead",
+        start: |s| {
+            let (election, executor) = (s.client.as_ref().unwrap().election(NAME), s.tracking.clone());
+            async move {
+                election
+                    .lead(|_| {
+                        let executor = executor.clone();
+                        async move { executor.sleep(2 * MS).await }
+                    })
+                    .await
+            }
+            .boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
         name: "changes",
         start: |s| {
             let election = s.client.as_ref().unwrap().election(NAME);
