@@ -17,6 +17,7 @@ mod background;
 mod bounds;
 mod change;
 mod cohort;
+mod election;
 mod failover;
 mod faulty;
 mod followers;
