@@ -69,6 +69,7 @@ use crate::tuning::MOST_EXPIRED;
 
 mod ask;
 mod attempt;
+mod blocked;
 pub(crate) mod builder;
 pub(crate) mod confirm;
 pub(crate) mod enter;
@@ -96,6 +97,7 @@ impl Acquisition<'_> {
 /// The error of a request whose timeout is over.
 pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFailure) -> Error {
     let error = request.error(ErrorKind::TimedOut);
+    let error = last.blocked().map_or(error.clone(), |blocked| error.with_reason(blocked));
     match &source.quorum {
         None => timed_out(&source.context, (&request.keys, request.amount), error, last),
         Some(quorum) => match quorum.lack(&request.keys.name) {

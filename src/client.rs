@@ -177,13 +177,19 @@ impl Client {
     /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the
     /// background while a clone, primitive or guard of the client exists.
     pub async fn close(&self) {
-        let Context { executor, engine, config, .. } = &**self.context();
+        let Context { executor, engine, config, label, .. } = &**self.context();
         engine.close(executor.now());
         // Without a connection, nothing is left on the server.
         if self.context().not_connected().is_none() {
             // The timeout ends the wait for a connection that never answers.
             let longest = config.retry_timeout.max(Duration::from_millis(1));
-            timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
+            let cleaned = async {
+                engine.cleaned().await;
+                if let Some(label) = label {
+                    label.remove(&**executor, self.context().scripts()).await;
+                }
+            };
+            timeout(executor, longest, cleaned).await.unwrap_or_default();
         }
         engine.end_now(executor.now());
         self.context().disconnect();

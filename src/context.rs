@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError, Warning};
 use crate::driver::inbox::{Inbox, Reader};
+use crate::driver::label::Labelled;
 use crate::driver::retry::{Asker, Retry};
 use crate::driver::server_clock::ServerClock;
 use crate::driver::watchdog::Watchdog;
@@ -35,6 +36,7 @@ pub(crate) struct Context {
     pub(crate) client: Uuid,
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ServerClock>,
+    pub(crate) label: Option<Arc<Labelled>>,
     inbox_prefix: Arc<str>,
     _inbox: Inbox,
 }
@@ -66,18 +68,31 @@ impl Context {
         let reader = Reader { executor: executor.clone(), connection: connection.clone(), engine: engine.clone() };
         let all = inbox_prefix.clone();
         let inbox = Inbox::start(reader, notices, move |slot| inbox(&all, Some(slot), client));
+        let label = Labelled::new(&config, client, &clock, first.as_ref());
         let watchdog = Watchdog {
             engine: engine.clone(),
             executor: executor.clone(),
             connection: connection.clone(),
             clock: clock.clone(),
             inbox_prefix: inbox_prefix.clone(),
+            label: label.clone(),
             retry_timeout: config.retry_timeout,
             command_timeout: config.command_timeout,
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        Arc::new(Self { executor, connection, first, config, client, engine, clock, inbox_prefix, _inbox: inbox })
+        Arc::new(Self {
+            executor,
+            connection,
+            first,
+            config,
+            client,
+            engine,
+            clock,
+            label,
+            inbox_prefix,
+            _inbox: inbox,
+        })
     }
 
     /// Why there has been no connection yet. `None`: there has.

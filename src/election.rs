@@ -18,7 +18,7 @@ use crate::tuning::AGAIN;
 use candidate::Candidate;
 
 pub use campaign::Campaign;
-pub use candidate::{MAX_LABEL, MAX_LEADER_VALUE};
+pub use candidate::MAX_LEADER_VALUE;
 pub use changes::{ElectionChange, ElectionChanges};
 pub use leadership::{Leadership, Term};
 pub use state::Leader;
@@ -90,11 +90,13 @@ pub struct Election {
 impl Election {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
         let primitive = Primitive::new(source, Kind::Election, name);
-        Self { candidate: Candidate { primitive, label: "".into() } }
+        let label = source.context.config.label.clone();
+        Self { candidate: Candidate { primitive, label } }
     }
 
-    /// Says who this candidate is, such as the name of its host: up to 64 bytes ([`MAX_LABEL`]). Everybody who may read
-    /// from the server can read it. The default is empty.
+    /// Says who this candidate is, such as the name of its host: up to 64 bytes
+    /// ([`MAX_LABEL`](crate::MAX_LABEL)) without control characters. Everybody who may read from the server can read
+    /// it. The default is the [label](crate::ConfigBuilder::label) of the client.
     pub fn label(self, label: impl Into<Arc<str>>) -> Self {
         Self { candidate: Candidate { label: label.into(), ..self.candidate } }
     }

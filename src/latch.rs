@@ -11,9 +11,10 @@ use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
+use crate::inspect::{Labels, WaiterState, clients_of};
 use crate::protocol::kind::Kind;
-use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
-use crate::protocol::limits::WRITE;
+use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchInspected, LatchSet};
+use crate::protocol::limits::{MAX_LISTED, WRITE};
 use crate::runtime::Executor;
 
 use once::{CopyAnswer, once};
@@ -146,7 +147,9 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn count(&self) -> Result<u64> {
-        Ok(self.look("count").await?.count)
+        let inspected = self.primitive.ask("count", |scripts, keys| scripts.inspect_latch(keys, 0)).await?;
+        self.primitive.context().observe(inspected.now);
+        Ok(inspected.count)
     }
 
     /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on
@@ -165,7 +168,12 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LatchState> {
-        self.look("inspect").await
+        const OPERATION: &str = "inspect";
+        let LatchInspected { count, left, waiters, queue, now } =
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_latch(keys, MAX_LISTED)).await?;
+        self.primitive.context().observe(now);
+        let labels = Labels::read(&self.primitive, OPERATION, clients_of([], &queue)).await?;
+        Ok(LatchState { count, remaining: left, waiters, queue: labels.queue(queue) })
     }
 
     /// Ends the latch, whatever its count, and returns whether there was one. Its waiters get
@@ -190,12 +198,6 @@ impl CountDownLatch {
         })
         .await
     }
-
-    async fn look(&self, operation: &'static str) -> Result<LatchState> {
-        let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect_latch(keys)).await?;
-        self.primitive.context().observe(inspected.now);
-        Ok(LatchState { count: inspected.count, remaining: inspected.left, waiters: inspected.waiters })
-    }
 }
 
 impl fmt::Debug for CountDownLatch {
@@ -216,6 +218,9 @@ pub struct LatchState {
     pub remaining: Option<Duration>,
     /// The number of waiters, without those whose tickets have expired.
     pub waiters: u64,
+    /// At most 100 of the waiters, in no order.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue: Vec<WaiterState>,
 }
 
 /// A wait until a latch is open, returned by [`CountDownLatch::wait`]. Nothing is sent before it is awaited, or before

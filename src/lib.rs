@@ -47,6 +47,7 @@ mod handle;
 mod hold;
 mod holder;
 mod in_turn;
+mod inspect;
 mod jitter;
 mod latch;
 mod limiter;
@@ -84,19 +85,18 @@ pub use runtime::tokio;
 
 pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
-pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
+pub use config::{Config, ConfigBuilder, MAX_LABEL, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
-pub use election::{
-    Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LABEL, MAX_LEADER_VALUE, Term,
-};
+pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
+pub use inspect::{HolderState, WaiterState, Wanted};
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use limiter::{Decision, MAX_REFILL, Quota, RateLimiter, UntilReady};
-pub use lock::{HolderState, Lock, LockState};
+pub use lock::{Lock, LockState};
 pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]

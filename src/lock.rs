@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
+use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
+use crate::protocol::limits::MAX_LISTED;
 use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
 
@@ -115,10 +115,13 @@ impl Lock {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LockState> {
-        let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
+        const OPERATION: &str = "inspect";
+        let inspected = self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, MAX_LISTED)).await?;
         self.primitive.context().observe(inspected.now);
         let engine = &self.primitive.context().engine;
-        Ok(LockState::of(inspected, |id| engine.is_idle(id)))
+        let clients = clients_of(inspected.holder_id(), &inspected.queue);
+        let labels = Labels::read(&self.primitive, OPERATION, clients).await?;
+        Ok(LockState::of(inspected, &labels, |id| engine.is_idle(id)))
     }
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
@@ -140,7 +143,7 @@ impl Lock {
         let context = self.primitive.context();
         // The call names the holder, so that a second copy of it cannot take the lock from the next holder.
         let Some((attempt_id, ..)) =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys)).await?.holder
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?.holder
         else {
             return Ok(None);
         };
@@ -172,38 +175,23 @@ pub struct LockState {
     /// lock. [`Stats::waiting`](crate::Stats::waiting) counts the acquisitions that wait in a client, members of
     /// cohorts included.
     pub waiters: u64,
+    /// The tickets at the head of the queue, in its order: at most 100.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue: Vec<WaiterState>,
 }
 
 impl LockState {
     /// `is_idle` is asked about the holder.
     pub(crate) fn of(
-        Inspected { holder, waiters, .. }: Inspected,
+        Inspected { holder, waiters, queue, .. }: Inspected,
+        labels: &Labels,
         is_idle: impl FnOnce(AttemptId) -> Option<bool>,
     ) -> Self {
         let holder = holder.map(|(attempt_id, token, remaining)| {
             let id = AttemptId::parse(&attempt_id);
-            let remaining = remaining.unwrap_or_default();
-            HolderState { client: id.map(|id| id.client), token, remaining, idle: id.and_then(is_idle) }
+            let (client, remaining) = (id.map(|id| id.client), remaining.unwrap_or_default());
+            HolderState { client, label: labels.get(client), token, remaining, idle: id.and_then(is_idle) }
         });
-        Self { holder, waiters }
+        Self { holder, waiters, queue: labels.queue(queue) }
     }
-}
-
-/// The holder of a lock, as read by [`Lock::inspect`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct HolderState {
-    /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
-    pub client: Option<Uuid>,
-    /// The fencing token of the grant. If the lock was handed off within a [cohort](Acquire::non_fair), this is the
-    /// token of the first guard of the cohort's newest hand-off budget, which may still be to come.
-    pub token: Token,
-    /// The rest of the lease, by the server's clock.
-    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
-    pub remaining: Duration,
-    /// Whether the client keeps the lock [idle](Acquire::retained). `None` if the holder is another client, which alone
-    /// knows, and for anything that is not a [`Lock`].
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub idle: Option<bool>,
 }

@@ -154,6 +154,14 @@ pub(crate) fn subscription_refused(why: &dyn Display) {
     let _ = why;
 }
 
+/// Reports that the label of a client could not be stored or removed. The first of several failures in a row.
+pub(crate) fn label_not_stored(why: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(why = %why, "the client's label was not stored or removed");
+    #[cfg(not(feature = "tracing"))]
+    let _ = why;
+}
+
 /// Reports that a connection was restored. `carries` is [`COMMANDS`] or [`MESSAGES`].
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {

@@ -9,10 +9,12 @@ use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
+use crate::inspect::{Labels, clients_of, labels_of};
 use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
+use crate::protocol::mutex::reply::Inspected;
 use crate::runtime::Executor;
 
 mod acquire;
@@ -198,8 +200,12 @@ impl RedLock {
             }
             let scripts = master.context().scripts();
             let failed = |failure: Failure| failure.into_error(OPERATION);
-            let turn = LockState::of(scripts.inspect_lock(turn).await.map_err(failed)?, |_| None);
-            Ok::<_, Error>((turn, LockState::of(scripts.inspect_lock(vote).await.map_err(failed)?, |_| None)))
+            let turn = scripts.inspect_lock(turn, 0).await.map_err(failed)?;
+            let vote = scripts.inspect_lock(vote, 0).await.map_err(failed)?;
+            let clients = clients_of([&turn, &vote].into_iter().flat_map(Inspected::holder_id), &[]);
+            let labels = labels_of(master.context());
+            let labels = Labels::read_once(scripts, &labels, clients).await.map_err(failed)?;
+            Ok::<_, Error>((LockState::of(turn, &labels, |_| None), LockState::of(vote, &labels, |_| None)))
         });
         let limit = masters.settings.node_timeout.min(masters.patience());
         let answers = together(masters.executor(), limit, read).await;
@@ -213,7 +219,7 @@ impl RedLock {
             let answer = answer.map_err(|error| error.with_name(name));
             state.masters.push(match answer {
                 Ok((turn, vote)) => {
-                    let LockState { holder: turn, waiters } = turn;
+                    let LockState { holder: turn, waiters, .. } = turn;
                     MasterState { vote: vote.holder, turn, waiters, counts, error: None }
                 }
                 Err(error) => MasterState { vote: None, turn: None, waiters: 0, counts, error: Some(error) },

@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{ReadGuard, WriteGuard};
 use crate::hold::owner::{HoldOwner, HoldSource, check_not_lost};
-use crate::lock::HolderState;
+use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::limits::{MAX_LISTED, READ, WRITE};
+use crate::protocol::permits::reply::PermitsInspected;
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
@@ -97,16 +98,17 @@ impl RwLock {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<RwLockState> {
-        let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE)).await?;
-        self.primitive.context().observe(inspected.now);
-        let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
-        for hold in inspected.holds {
-            let holder = HolderState {
-                client: AttemptId::client_of(&hold.attempt_id),
-                token: hold.token,
-                remaining: hold.left,
-                idle: None,
-            };
+        const OPERATION: &str = "inspect";
+        let PermitsInspected { holds, waiters, queue, now, .. } =
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, WRITE, MAX_LISTED)).await?;
+        self.primitive.context().observe(now);
+        let ids = holds.iter().map(|hold| &*hold.attempt_id);
+        let labels = Labels::read(&self.primitive, OPERATION, clients_of(ids, &queue)).await?;
+        let mut state = RwLockState { writer: None, readers: Vec::new(), waiters, queue: labels.queue(queue) };
+        for hold in holds {
+            let client = AttemptId::client_of(&hold.attempt_id);
+            let holder =
+                HolderState { client, label: labels.get(client), token: hold.token, remaining: hold.left, idle: None };
             if hold.units == WRITE {
                 state.writer = Some(holder);
             } else {
@@ -129,6 +131,9 @@ pub struct RwLockState {
     /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
     /// [cohort](Acquire::non_fair) of writers has at most one ticket.
     pub waiters: u64,
+    /// The tickets at the head of the queue, in its order: at most 100.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue: Vec<WaiterState>,
 }
 
 impl fmt::Debug for RwLock {

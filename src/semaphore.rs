@@ -12,11 +12,12 @@ use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::Permit;
 use crate::hold::owner::HoldSource;
+use crate::inspect::{Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::WRITE;
-use crate::protocol::permits::reply::{Limited, PermitHold};
+use crate::protocol::limits::{MAX_LISTED, WRITE};
+use crate::protocol::permits::reply::{Limited, PermitHold, PermitsInspected};
 
 /// The largest limit of a semaphore: 1,048,575.
 pub const MAX_PERMITS: u32 = WRITE - 1;
@@ -99,8 +100,9 @@ impl Semaphore {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn available(&self) -> Result<u32> {
-        let state = self.look("available").await?;
-        Ok(state.limit.saturating_sub(state.used))
+        let inspected = self.primitive.ask("available", |scripts, keys| scripts.inspect(keys, self.limit, 0)).await?;
+        self.primitive.context().observe(inspected.now);
+        Ok(inspected.limit.saturating_sub(inspected.used))
     }
 
     /// Reads who holds permits and how many wait. Both are read at the same moment, and may have changed when the
@@ -113,7 +115,19 @@ impl Semaphore {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<SemaphoreState> {
-        self.look("inspect").await
+        const OPERATION: &str = "inspect";
+        let inspected =
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, self.limit, MAX_LISTED)).await?;
+        self.primitive.context().observe(inspected.now);
+        let PermitsInspected { limit, used, holds, waiters, queue, .. } = inspected;
+        let ids = holds.iter().map(|hold| &*hold.attempt_id);
+        let labels = Labels::read(&self.primitive, OPERATION, clients_of(ids, &queue)).await?;
+        let holder = |PermitHold { attempt_id, units: count, left: remaining, .. }| {
+            let client = AttemptId::client_of(&attempt_id);
+            PermitState { client, label: labels.get(client), count, remaining }
+        };
+        let holders = holds.into_iter().map(holder).collect();
+        Ok(SemaphoreState { limit, used, holders, waiters, queue: labels.queue(queue) })
     }
 
     /// Stores a limit in Redis. It overrides the limits of the handles until 24 h after the last use of the semaphore.
@@ -152,22 +166,6 @@ impl Semaphore {
             }
         }
     }
-
-    async fn look(&self, operation: &'static str) -> Result<SemaphoreState> {
-        let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect(keys, self.limit)).await?;
-        self.primitive.context().observe(inspected.now);
-        let holder = |hold: PermitHold| PermitState {
-            client: AttemptId::client_of(&hold.attempt_id),
-            count: hold.units,
-            remaining: hold.left,
-        };
-        Ok(SemaphoreState {
-            limit: inspected.limit,
-            used: inspected.used,
-            holders: inspected.holds.into_iter().map(holder).collect(),
-            waiters: inspected.waiters,
-        })
-    }
 }
 
 impl fmt::Debug for Semaphore {
@@ -191,6 +189,9 @@ pub struct SemaphoreState {
     /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
     /// [cohort](Acquire::non_fair) has at most one ticket per member, and often fewer.
     pub waiters: u64,
+    /// The tickets at the head of the queue, in its order: at most 100.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue: Vec<WaiterState>,
 }
 
 /// One holder of permits, as read by [`Semaphore::inspect`].
@@ -200,6 +201,9 @@ pub struct SemaphoreState {
 pub struct PermitState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the hold.
     pub client: Option<Uuid>,
+    /// The [label](crate::ConfigBuilder::label) of that client, if it has one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub label: Option<String>,
     /// The number of permits that it holds.
     pub count: u32,
     /// The rest of the lease, by the server's clock.

@@ -1,10 +1,12 @@
 //! The way into an acquisition: its time limit, the hold that its holder may have already, and the wait for a hold that
 //! another client keeps idle.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::acquire::blocked;
 use crate::acquire::request::Request;
 use crate::acquire::wait::{LastFailure, end_of, in_time};
 use crate::acquire::{Acquisition, Owned, out_of_time, own};
@@ -41,7 +43,15 @@ pub(crate) fn acquire<'a>(
 async fn once(source: &Arc<HoldSource>, request: &Request, until: Option<Instant>) -> Result<Owned> {
     let last = LastFailure::default();
     // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
-    let entered = pin!(enter(source, request, (until, &last)));
+    let mut look = blocked::look(source, request, (until, &last));
+    let mut entered = pin!(enter(source, request, (until, &last)));
+    // The look ends no wait.
+    let entered = pin!(poll_fn(|context| {
+        if look.as_mut().is_some_and(|look| look.as_mut().poll(context).is_ready()) {
+            look = None;
+        }
+        entered.as_mut().poll(context)
+    }));
     in_time(&source.context, until, entered, || out_of_time(source, request, &last)).await
 }
 

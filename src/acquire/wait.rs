@@ -2,7 +2,8 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -30,14 +31,32 @@ pub(crate) struct Waiter<'a> {
     last: &'a LastFailure,
 }
 
-/// Why the last request of an operation failed: the cause in its error if the caller's time is over before there is an
-/// answer.
+/// What the error of an operation says if the caller's time is over before there is an answer: why its last request
+/// failed, or who is in the way.
 #[derive(Debug, Default)]
-pub(crate) struct LastFailure(Mutex<Option<Box<Failure>>>);
+pub(crate) struct LastFailure {
+    failure: Mutex<Option<Box<Failure>>>,
+    /// The number of the last attempt; 0 if there was none.
+    attempt: AtomicU64,
+    blocked: OnceLock<Box<str>>,
+}
 
 impl LastFailure {
     pub(crate) fn set(&self, failure: Option<&Failure>) {
-        *lock(&self.0) = failure.cloned().map(Box::new);
+        *lock(&self.failure) = failure.cloned().map(Box::new);
+    }
+
+    /// The number of the attempt that the caller made last.
+    pub(crate) fn attempt(&self) -> Option<u64> {
+        Some(self.attempt.load(Ordering::Relaxed)).filter(|n| *n > 0)
+    }
+
+    pub(crate) fn set_blocked(&self, text: String) {
+        self.blocked.get_or_init(|| text.into());
+    }
+
+    pub(crate) fn blocked(&self) -> Option<&str> {
+        self.blocked.get().map(|text| &**text)
     }
 }
 
@@ -57,6 +76,7 @@ impl<'a> Waiter<'a> {
         until: Option<Instant>,
         last: &'a LastFailure,
     ) -> Self {
+        last.attempt.store(attempt.id().n, Ordering::Relaxed);
         Self { context, attempt, until, last }
     }
 
@@ -174,7 +194,7 @@ pub(crate) fn with_cause(
     if let Some(cause) = context.why_down(named.main()) {
         return error.with_source(cause);
     }
-    let own = lock(&last.0).take().map(|failure| *failure);
+    let own = lock(&last.failure).take().map(|failure| *failure);
     match own.or_else(others) {
         Some(failure) => error.with_source(failure),
         None => error,

@@ -26,6 +26,8 @@ struct Form {
     acknowledged_by: u32,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "client_id")]
     client_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    label: String,
     connect_in_background: bool,
     names_in_metrics: bool,
 }
@@ -59,6 +61,7 @@ impl From<&Config> for Form {
             shutdown_timeout,
             replicas,
             client_id,
+            label,
             is_in_background,
             names_in_metrics,
         } = config.clone();
@@ -71,6 +74,7 @@ impl From<&Config> for Form {
             shutdown_timeout,
             acknowledged_by: replicas,
             client_id,
+            label: label.to_string(),
             connect_in_background: is_in_background,
             names_in_metrics,
         }
@@ -103,6 +107,7 @@ impl<'de> Deserialize<'de> for Config {
             .shutdown_timeout(form.shutdown_timeout)
             .acknowledged_by(form.acknowledged_by)
             .client_id(form.client_id.unwrap_or_default())
+            .label(form.label)
             .connect_in_background(form.connect_in_background)
             .names_in_metrics(form.names_in_metrics);
         builder.build().map_err(D::Error::custom)

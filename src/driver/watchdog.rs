@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
 use crate::connection::Connection;
+use crate::driver::label::Labelled;
 use crate::driver::retry::Asker;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
@@ -43,6 +44,7 @@ pub(crate) struct Watchdog {
     pub(crate) connection: Arc<dyn Connection>,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) inbox_prefix: Arc<str>,
+    pub(crate) label: Option<Arc<Labelled>>,
     pub(crate) retry_timeout: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
@@ -60,6 +62,9 @@ impl Watchdog {
     async fn watch(&self) {
         let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
+        if let Some(label) = &self.label {
+            calls.push(label.keep(&*self.executor, self.scripts(), self.engine.jitter_seed()).boxed());
+        }
         let mut turns = 0;
         let mut was_capped = false;
         loop {
@@ -73,6 +78,11 @@ impl Watchdog {
             let mut listener = pin!(self.engine.listen());
             let work = self.engine.work(self.executor.now());
             if work.ended {
+                // Ended first: a call that stores the label may be under way.
+                drop(calls);
+                if let Some(label) = &self.label {
+                    label.remove(&*self.executor, self.scripts()).await;
+                }
                 return;
             }
             if work.is_capped && !was_capped {

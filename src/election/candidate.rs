@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::config::check_label;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-
-/// The longest label of a candidate: 64 bytes.
-pub const MAX_LABEL: usize = 64;
 
 /// The longest value that a leader publishes: 1,024 bytes.
 pub const MAX_LEADER_VALUE: usize = 1024;
@@ -20,23 +18,22 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn check_label(&self, operation: &'static str) -> Result<()> {
-        self.check("a label", &self.label, MAX_LABEL, operation)
+        check_label(operation, &self.label).map_err(|error| self.named(error))
     }
 
+    /// Refuses a value that is too long.
     pub(super) fn check_value(&self, value: &str, operation: &'static str) -> Result<()> {
-        self.check("a value", value, MAX_LEADER_VALUE, operation)
-    }
-
-    /// Refuses a text that is too long.
-    fn check(&self, what: &str, text: &str, longest: usize, operation: &'static str) -> Result<()> {
-        if text.len() <= longest {
+        if value.len() <= MAX_LEADER_VALUE {
             return Ok(());
         }
-        let reason = format!("{what} has up to {longest} bytes, not {}", text.len());
-        let error = Error::because(ErrorKind::InvalidInput, operation, reason);
-        Err(match self.primitive.name() {
+        let reason = format!("a value has up to {MAX_LEADER_VALUE} bytes, not {}", value.len());
+        Err(self.named(Error::because(ErrorKind::InvalidInput, operation, reason)))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        match self.primitive.name() {
             Some(name) => error.with_name(name),
             None => error,
-        })
+        }
     }
 }

@@ -73,20 +73,20 @@ fn every_call_passes_what_the_header_says() {
     }
     let keys = Keys::new("p", Kind::Lock, "n").unwrap();
     calls.add(mutex::force_release(&keys, SITE, "holder"));
-    calls.add(mutex::inspect(&keys));
+    calls.add(mutex::inspect(&keys, 0));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
     let change = ChangeArgs { old: id, new: id, units: 1, lease: LEASE, not_after: 0 };
     calls.add(Permits { limit: WRITE }.change(&keys, SITE, change));
     calls.add(Permits { limit: 3 }.store(&keys, SITE, 0));
-    calls.add(Permits { limit: 3 }.inspect(&keys));
+    calls.add(Permits { limit: 3 }.inspect(&keys, 0));
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();
     let copy = LatchCall { id, not_after: 0, known_until: 0, resent: false };
     calls.add(Latch.set(&keys, SITE, copy, 3, LEASE));
     calls.add(Latch.count_down(&keys, SITE, copy));
     calls.add(Latch.delete(&keys, SITE, copy));
-    calls.add(Latch.inspect(&keys));
+    calls.add(Latch.inspect(&keys, 0));
 
     let keys = Keys::new("p", Kind::Once { period: 1000, retries: true }, "n").unwrap();
     calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));
@@ -110,6 +110,10 @@ fn every_call_passes_what_the_header_says() {
     calls.add(rate::take(&named, TakeArgs { cost: LEASE, burst: LEASE, longest: LEASE, not_after: 0 }));
     calls.add(rate::reset(&named, 0));
     calls.add(rate::inspect(&named));
+
+    let labels = Named::labels("p");
+    calls.add(client::store_label(&labels, id.client, LEASE, "label"));
+    calls.add(client::read_labels(&labels, &[id.client; REPEATS]));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
     calls.add(client::rights(&Keys::new("p", Kind::Latch, "n").unwrap(), "c"));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::attempt_id::AttemptId;
 use super::failure::Failure;
 use super::fields::{Fields, decode};
@@ -174,6 +176,10 @@ impl<'a, T> ScriptCall<'a, T> {
 
     pub(super) fn id(self, id: AttemptId) -> Self {
         self.word(Word::Spelled(id.text()))
+    }
+
+    pub(super) fn client(self, client: Uuid) -> Self {
+        self.word(Word::Spelled(client.to_string()))
     }
 
     pub(super) fn ticket(self, ticket: &Ticket) -> Self {

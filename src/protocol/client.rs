@@ -1,15 +1,24 @@
 //! What is asked about a client itself.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::call::{ScriptCall, Scripts};
 use super::failure::Failure;
 use super::fields::Fields;
-use super::key::{Keys, inbox, type_of};
+use super::key::{Keys, Named, inbox, type_of};
 use super::reply::ServerMillis;
 use super::script::scripts;
 
-scripts! { "client", "client": LISTENERS = "listeners", RIGHTS = "rights", TYPES = "types" }
+scripts! {
+    "client", "client":
+    LABEL = "label",
+    LABELS = "labels",
+    LISTENERS = "listeners",
+    RIGHTS = "rights",
+    TYPES = "types",
+}
 
 impl Scripts<'_> {
     /// Issues every command that the scripts issue, on the scratch keys `keys` and a channel of the client's own, and
@@ -23,6 +32,39 @@ impl Scripts<'_> {
     pub(crate) async fn listeners(self, scratch: &str, inbox: &str) -> Result<u64, Failure> {
         self.send(listeners(scratch, inbox)).await
     }
+
+    /// Stores the label of a client for a time, or removes it if the time is zero.
+    pub(crate) async fn store_label(
+        self,
+        labels: &Named,
+        client: Uuid,
+        ttl: Duration,
+        label: &str,
+    ) -> Result<ServerMillis, Failure> {
+        self.send(store_label(labels, client, ttl, label)).await
+    }
+
+    /// The labels of clients, in their order. A client without one has an empty label.
+    pub(crate) async fn labels(self, labels: &Named, clients: &[Uuid]) -> Result<Vec<String>, Failure> {
+        self.send(read_labels(labels, clients)).await
+    }
+}
+
+pub(super) fn store_label<'a>(
+    labels: &'a Named,
+    client: Uuid,
+    ttl: Duration,
+    label: &'a str,
+) -> ScriptCall<'a, ServerMillis> {
+    ScriptCall::new(&LABEL, labels.of_labels(), |fields| fields.number()).client(client).millis(ttl).text(label)
+}
+
+pub(super) fn read_labels<'a>(labels: &'a Named, clients: &[Uuid]) -> ScriptCall<'a, Vec<String>> {
+    ScriptCall::new(&LABELS, labels.of_labels(), |fields| {
+        fields.number()?;
+        each(fields)
+    })
+    .each(clients, |call, client| call.client(*client))
 }
 
 pub(super) fn rights<'a>(keys: &'a Keys, channel: &'a str) -> ScriptCall<'a, ServerMillis> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::message::Message;
 use super::script::Script;
+use super::ticket::Ticket;
 use super::token::Token;
 use crate::connection::Reply;
 
@@ -95,6 +96,15 @@ impl<'a> Fields<'a> {
         self.items.by_ref().map(message).collect()
     }
 
+    /// Reads all remaining fields, which are tickets. Those that no script wrote are left out.
+    pub(super) fn tickets(&mut self) -> Option<Vec<Ticket>> {
+        let mut tickets = Vec::new();
+        while !self.at_end() {
+            tickets.extend(Ticket::parse(self.word()?));
+        }
+        Some(tickets)
+    }
+
     pub(super) fn at_end(&self) -> bool {
         self.items.len() == 0 && self.short.is_none() && self.text.is_none()
     }
@@ -110,7 +120,7 @@ pub(super) enum Stored {
     Integer(i64),
 }
 
-fn token_in(text: &str) -> Option<Token> {
+pub(super) fn token_in(text: &str) -> Option<Token> {
     token(text.parse().ok()?)
 }
 

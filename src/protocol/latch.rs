@@ -73,8 +73,9 @@ impl Latch {
         copy.put(ScriptCall::new(&DELETE, keys.all(), latch_deleted), site, |call| call)
     }
 
-    pub(super) fn inspect(self, keys: &Keys) -> ScriptCall<'_, LatchInspected> {
-        ScriptCall::new(&INSPECT, keys.all(), latch_inspected)
+    /// `listed`: how many waiters are wanted.
+    pub(super) fn inspect(self, keys: &Keys, listed: u32) -> ScriptCall<'_, LatchInspected> {
+        ScriptCall::new(&INSPECT, keys.all(), latch_inspected).number(listed)
     }
 }
 
@@ -97,7 +98,7 @@ impl Scripts<'_> {
         self.send(Latch.delete(keys, self.site(keys), copy)).await
     }
 
-    pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
-        self.send(Latch.inspect(keys)).await
+    pub(crate) async fn inspect_latch(self, keys: &Keys, listed: u32) -> Result<LatchInspected, Failure> {
+        self.send(Latch.inspect(keys, listed)).await
     }
 }

@@ -23,6 +23,12 @@ pub(crate) const MAX_TICKET_TTL: Duration = Duration::from_secs(30 * 60);
 /// How long a queue lives after its last use. It is longer than the life of any ticket.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
 
+/// How many of the waiters of a name are listed one by one.
+pub(crate) const MAX_LISTED: u32 = 100;
+
+/// How long the label of a client lives after it was stored last. A client stores it three times as often.
+pub(crate) const LABEL_TTL: Duration = Duration::from_secs(15 * 60);
+
 /// The number of changes of an election that are stored: the last one that a program has seen, and 64 that it has not.
 pub(crate) const MAX_CHANGES: u32 = 65;
 

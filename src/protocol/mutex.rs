@@ -38,13 +38,14 @@ pub(super) fn force_release<'a>(keys: &'a Keys, site: Site<'a>, holder: &'a str)
     ScriptCall::new(&FORCE_RELEASE, keys.all(), force_released).text(holder).site(site)
 }
 
-pub(super) fn inspect(keys: &Keys) -> ScriptCall<'_, Inspected> {
-    ScriptCall::new(&INSPECT, keys.all(), inspected)
+/// `listed`: how many tickets of the queue are wanted.
+pub(super) fn inspect(keys: &Keys, listed: u32) -> ScriptCall<'_, Inspected> {
+    ScriptCall::new(&INSPECT, keys.all(), inspected).number(listed)
 }
 
 impl Scripts<'_> {
-    pub(crate) async fn inspect_lock(self, keys: &Keys) -> Result<Inspected, Failure> {
-        self.send(inspect(keys)).await
+    pub(crate) async fn inspect_lock(self, keys: &Keys, listed: u32) -> Result<Inspected, Failure> {
+        self.send(inspect(keys, listed)).await
     }
 
     pub(crate) async fn force_release_lock(self, keys: &Keys, holder: &str) -> Result<ForceReleased, Failure> {

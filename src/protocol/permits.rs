@@ -63,8 +63,9 @@ impl Permits {
         ScriptCall::new(&LIMIT, keys.all(), limited).number(self.limit).number(not_after).site(site)
     }
 
-    pub(super) fn inspect(self, keys: &Keys) -> ScriptCall<'_, PermitsInspected> {
-        ScriptCall::new(&INSPECT, keys.all(), permits_inspected).number(self.limit)
+    /// `listed`: how many tickets of the queue are wanted.
+    pub(super) fn inspect(self, keys: &Keys, listed: u32) -> ScriptCall<'_, PermitsInspected> {
+        ScriptCall::new(&INSPECT, keys.all(), permits_inspected).number(self.limit).number(listed)
     }
 }
 
@@ -78,7 +79,7 @@ impl Scripts<'_> {
         self.send(Permits { limit }.store(keys, self.site(keys), not_after)).await
     }
 
-    pub(crate) async fn inspect(self, keys: &Keys, limit: u32) -> Result<PermitsInspected, Failure> {
-        self.send(Permits { limit }.inspect(keys)).await
+    pub(crate) async fn inspect(self, keys: &Keys, limit: u32, listed: u32) -> Result<PermitsInspected, Failure> {
+        self.send(Permits { limit }.inspect(keys, listed)).await
     }
 }

@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 43] = [
+const FRAGMENTS: [(&str, &str); 44] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("changes", include_str!("fragments/changes.lua")),
@@ -105,6 +105,7 @@ const FRAGMENTS: [(&str, &str); 43] = [
     ("latch", include_str!("fragments/latch.lua")),
     ("latch_calls", include_str!("fragments/latch_calls.lua")),
     ("latch_messages", include_str!("fragments/latch_messages.lua")),
+    ("listed", include_str!("fragments/listed.lua")),
     ("load", include_str!("fragments/load.lua")),
     ("mutex", include_str!("fragments/mutex.lua")),
     ("mutex_hold", include_str!("fragments/mutex_hold.lua")),

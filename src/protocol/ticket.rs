@@ -46,6 +46,21 @@ impl Ticket {
         }
     }
 
+    /// Reads a ticket that was found in Redis, which another program may have written.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let id = AttemptId::parse(parts.next()?)?;
+        let numbers: Vec<u64> = parts.map(str::parse).collect::<Result<_, _>>().ok()?;
+        let amount = |number: u64| u32::try_from(number).ok();
+        let (lease, claim) = match *numbers {
+            [] => (0, Claim::Nothing),
+            [lease, tokens] => (lease, Claim::Tokens(amount(tokens)?)),
+            [lease, units, limit] => (lease, Claim::Units { units: amount(units)?, limit: amount(limit)? }),
+            _ => return None,
+        };
+        Some(Self { id, lease: Duration::from_millis(lease), claim })
+    }
+
     /// How long the ticket lives without a heartbeat.
     pub(crate) fn ttl(&self) -> Duration {
         ticket_ttl(self.lease)
@@ -71,6 +86,16 @@ mod tests {
         assert_eq!(text(Claim::Tokens(2)), "00000000-0000-0000-0000-000000000007:12/1500/2");
         assert_eq!(text(Claim::Units { units: 2, limit: 5 }), "00000000-0000-0000-0000-000000000007:12/1500/2/5");
         assert_eq!(text(Claim::Nothing), id.text());
+        for claim in [Claim::Tokens(2), Claim::Units { units: 2, limit: 5 }] {
+            let ticket = Ticket { id, lease: Duration::from_millis(1500), claim };
+            assert_eq!(Ticket::parse(&ticket.text()), Some(ticket));
+        }
+        assert_eq!(Ticket::parse(&id.text()), Some(Ticket { id, lease: Duration::ZERO, claim: Claim::Nothing }));
+        for junk in
+            ["", "7", "{}/", "{}/1500", "{}/1500/", "{}/1500/x", "{}/1500/-1", "{}/1500/4294967296", "{}/1/2/3/4"]
+        {
+            assert_eq!(Ticket::parse(&junk.replace("{}", &id.text())), None, "{junk}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::call::{ScriptCall, Site};
 use super::election::{self, Announcement, What};
-use super::key::{self, Keys, inbox_prefix};
+use super::key::{self, Keys, Named, inbox_prefix};
 use super::kind::Kind;
 use super::latch::Latch;
 use super::once::RunEnd;
@@ -164,14 +164,14 @@ impl Resource {
         sent(mutex::force_release(&self.keys, self.site(), holder))
     }
 
-    /// Reads the state of the lock.
-    pub fn inspect_lock(&self) -> Request {
-        sent(mutex::inspect(&self.keys))
+    /// Reads the state of the lock, with so many of its tickets.
+    pub fn inspect_lock(&self, listed: u32) -> Request {
+        sent(mutex::inspect(&self.keys, listed))
     }
 
-    /// Reads the state of the permits.
-    pub fn inspect_permits(&self) -> Request {
-        sent(self.permits().inspect(&self.keys))
+    /// Reads the state of the permits, with so many of their tickets.
+    pub fn inspect_permits(&self, listed: u32) -> Request {
+        sent(self.permits().inspect(&self.keys, listed))
     }
 
     /// Exchanges a hold of permits for another one.
@@ -242,6 +242,11 @@ impl Resource {
         sent(client::rights(&self.keys, channel))
     }
 
+    /// Reads the state of the latch, with so many of its tickets.
+    pub fn inspect_latch(&self, listed: u32) -> Request {
+        sent(Latch.inspect(&self.keys, listed))
+    }
+
     fn permits(&self) -> Permits {
         if let Kind::Semaphore { limit } = self.keys.kind { Permits { limit } } else { Permits::READ_WRITE }
     }
@@ -271,6 +276,16 @@ pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
     let all = renewal.is_some() && holds.iter().all(|(resource, _)| resource.keys.kind.renewal() == renewal);
     let holds: Vec<_> = holds.iter().map(|(resource, attempt)| renewal_of(&resource.keys, *attempt)).collect();
     first.keys.kind.with(|resource| resource.held().filter(|_| all).map(|held| sent(held.renew(&holds))))
+}
+
+/// Stores the label of a client, or removes it if `ttl` is zero.
+pub fn store_label(prefix: &str, client: Uuid, ttl: Duration, label: &str) -> Request {
+    sent(client::store_label(&Named::labels(prefix), client, ttl, label))
+}
+
+/// Reads the labels of clients.
+pub fn read_labels(prefix: &str, clients: &[Uuid]) -> Request {
+    sent(client::read_labels(&Named::labels(prefix), clients))
 }
 
 fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {

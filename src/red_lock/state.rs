@@ -1,7 +1,7 @@
 //! The state of a name on each master of a RedLock.
 
 use crate::error::Error;
-use crate::lock::HolderState;
+use crate::inspect::HolderState;
 use crate::protocol::token::Token;
 use crate::red_lock::count::majority;
 

@@ -113,7 +113,7 @@ pub async fn release(connection: &dyn Connection, keys: &Keys, attempt: &str) ->
 }
 
 pub async fn inspect(connection: &dyn Connection, keys: &Keys) -> Outcome {
-    run(connection, keys.lock.inspect_lock()).await
+    run(connection, keys.lock.inspect_lock(0)).await
 }
 
 /// Takes all `locks` in one batch.

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::steps::{KEYS, LATCH, Step, Text, attempt_id, cut, inbox, keys_from, mostly, ticket_ttl};
+use crate::steps::{KEYS, LATCH, Step, Text, attempt_id, cut, inbox, keys_from, listed, mostly, ticket_ttl};
 
 pub fn outdate() -> impl Strategy<Value = Step> {
     let ticket = attempt_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 1], ticket: id });
@@ -41,7 +41,7 @@ pub fn script() -> impl Strategy<Value = Step> {
         5 => of("latch_wait", vec![attempt_id(), ticket_ttl(), not_after()]),
         3 => heartbeat_reply,
         1 => of("latch_cancel", vec![attempt_id(), inbox()]),
-        1 => of("latch_inspect", vec![]),
+        1 => of("latch_inspect", vec![listed()]),
         3 => of("latch_delete", vec![call_id(), not_after(), not_after(), resent(), inbox()]),
     ])
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::steps::{
-    KEYS, NO_LOCK, READ_WRITE, SEMAPHORE, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one,
-    ticket_ttl,
+    KEYS, NO_LOCK, READ_WRITE, SEMAPHORE, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, listed,
+    mostly, one, ticket_ttl,
 };
 
 type Call = (&'static str, Vec<String>, Vec<String>);
@@ -114,7 +114,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         2 => renewed,
         4 => of("permit_change", change),
         if at == SEMAPHORE { 1 } else { 0 } => of("permit_limit", set_limit),
-        1 => of("permit_inspect", vec![limit(at)]),
+        1 => of("permit_inspect", vec![limit(at), listed()]),
     ]
     .boxed()
 }

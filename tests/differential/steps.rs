@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bowline::wire::{Limiter, Resource};
+use bowline::wire::{Limiter, Resource, read_labels};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,10 +14,10 @@ use scripts::{script, ticket};
 mod commands;
 mod scripts;
 
-pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
+pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, listed, mostly, one, ticket_ttl};
 
 /// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter,
-/// and what an election has besides a lock's.
+/// what an election has besides a lock's, and those of labels.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
@@ -29,6 +29,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain(of(Resource::latch(PREFIX, "l")))
         .chain([&*Limiter::new(PREFIX, "q").unwrap().key().to_owned().leak()])
         .chain(of(Resource::watch(PREFIX, "e", 0, 0)).skip(1))
+        .chain(read_labels(PREFIX, &[]).keys().into_iter().map(|key| &*key.to_owned().leak()))
         .collect()
 });
 
@@ -40,6 +41,7 @@ pub const READ_WRITE: usize = 20;
 pub const LATCH: usize = 25;
 pub const LIMITER: usize = 28;
 pub const ELECTION: usize = 29;
+pub const LABELS: usize = 31;
 
 const PREFIX: &str = "p";
 /// With [`PREFIX`]; a client follows.

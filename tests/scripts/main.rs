@@ -25,6 +25,7 @@ mod half_state;
 mod hand_over;
 mod heartbeat;
 mod lab;
+mod label;
 mod latch;
 mod once;
 mod operators;

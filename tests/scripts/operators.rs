@@ -101,6 +101,13 @@ fn inspecting_changes_nothing_and_counts_the_living() {
     lab.expire_ticket(&waiters[2]);
     let before = lab.dump();
     let inspected = lab.inspect();
+    // Two of the first three have expired.
+    for (listed, living) in
+        [(100, &waiters[..]), (4, &waiters), (3, &waiters[..3]), (2, &waiters[..2]), (1, &[]), (0, &[])]
+    {
+        let living = living.iter().enumerate().filter(|(n, _)| n % 2 == 1).map(|(_, waiter)| waiter.ticket());
+        assert_eq!(lab.listed(listed), living.collect::<Vec<_>>(), "{listed}");
+    }
     before.assert_same(&lab.dump(), 0);
     assert_eq!((inspected.holder.as_str(), inspected.waiters), (a.id.as_str(), 2));
     assert_eq!(inspected.token, token.to_string());

@@ -16,6 +16,7 @@ use crate::tuning::MOST_CALLS;
 
 mod goodbye;
 mod lab;
+mod label;
 mod replicas;
 
 fn refusal() -> ConnectionError {

@@ -10,6 +10,9 @@ use crate::protocol::slot;
 /// The longest name in bytes, before encoding.
 pub(super) const MAX_NAME: usize = 512;
 
+/// The suffixes of the keys of labels.
+const LABELS: [&str; 2] = ["", ":leases"];
+
 /// A name and its keys.
 #[derive(Debug)]
 pub(crate) struct Named {
@@ -33,6 +36,16 @@ impl Named {
     /// A rate limiter, which has one key.
     pub(crate) fn limiter(prefix: &str, name: &str) -> Result<Self> {
         Ok(Self::new(name, &format!("{prefix}:rate:{{{}}}:tat", encode(name)?), [""].iter()))
+    }
+
+    /// Where the labels of clients are stored.
+    pub(crate) fn labels(prefix: &str) -> Self {
+        Self::new("labels", &format!("{prefix}:client:{{labels}}"), LABELS.iter())
+    }
+
+    /// The keys of [`labels`](Self::labels).
+    pub(in crate::protocol) fn of_labels(&self) -> impl Iterator<Item = &str> {
+        self.keys(LABELS.iter())
     }
 
     /// The main key: it stores the holder, the count of a latch, or the state of a rate limiter.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::protocol::fields::Fields;
 use crate::protocol::limits::QUEUE_TTL;
 use crate::protocol::reply::{Acquired, Cancelled, HeartbeatReply, ServerMillis, TicketState};
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +53,15 @@ pub(crate) enum LatchDeleted {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LatchInspected {
     /// The remaining count. 0 if there is no latch.
     pub(crate) count: u64,
     /// The remaining time to live of the latch, if there is one.
     pub(crate) left: Option<Duration>,
     pub(crate) waiters: u64,
+    /// The tickets of some of them.
+    pub(crate) queue: Vec<Ticket>,
     pub(crate) now: ServerMillis,
 }
 
@@ -127,8 +130,9 @@ pub(in crate::protocol) fn latch_deleted(fields: &mut Fields<'_>) -> Option<Latc
 }
 
 pub(in crate::protocol) fn latch_inspected(fields: &mut Fields<'_>) -> Option<LatchInspected> {
+    let now = fields.number()?;
     let (count, left) = (fields.number()?, fields.ttl()?);
-    Some(LatchInspected { count, left, waiters: fields.number()?, now: fields.number()? })
+    Some(LatchInspected { count, left, waiters: fields.number()?, queue: fields.tickets()?, now })
 }
 
 #[cfg(test)]

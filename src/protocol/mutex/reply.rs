@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::fields::Fields;
+use crate::protocol::fields::{Fields, token_in};
 use crate::protocol::reply::ServerMillis;
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,15 @@ pub(crate) struct Inspected {
     /// The attempt id, the token and the rest of the lease.
     pub(crate) holder: Option<(String, Token, Option<Duration>)>,
     pub(crate) waiters: u64,
+    /// The first tickets of the queue, without those that no script wrote.
+    pub(crate) queue: Vec<Ticket>,
     pub(crate) now: ServerMillis,
+}
+
+impl Inspected {
+    pub(crate) fn holder_id(&self) -> Option<&str> {
+        self.holder.as_ref().map(|(id, ..)| &**id)
+    }
 }
 
 pub(in crate::protocol) fn force_released(fields: &mut Fields<'_>) -> Option<ForceReleased> {
@@ -32,13 +41,12 @@ pub(in crate::protocol) fn force_released(fields: &mut Fields<'_>) -> Option<For
 }
 
 pub(in crate::protocol) fn inspected(fields: &mut Fields<'_>) -> Option<Inspected> {
-    let holder = fields.word()?.to_owned();
-    let holder = if holder.is_empty() {
-        fields.word()?;
-        fields.ttl()?;
-        None
-    } else {
-        Some((holder, fields.token()?, fields.ttl()?))
+    let now = fields.number()?;
+    let (holder, token) = (fields.word()?, fields.word()?);
+    let remaining = fields.ttl()?;
+    let holder = match holder {
+        "" => None,
+        id => Some((id.to_owned(), token_in(token)?, remaining)),
     };
-    Some(Inspected { holder, waiters: fields.number()?, now: fields.number()? })
+    Some(Inspected { holder, waiters: fields.number()?, queue: fields.tickets()?, now })
 }

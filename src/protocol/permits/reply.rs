@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::protocol::fields::Fields;
 use crate::protocol::reply::ServerMillis;
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) struct PermitsInspected {
     pub(crate) waiters: u64,
     pub(crate) now: ServerMillis,
     pub(crate) holds: Vec<PermitHold>,
+    /// The first tickets of the queue, without those that no script wrote.
+    pub(crate) queue: Vec<Ticket>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +61,11 @@ pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Limited> {
 }
 
 pub(in crate::protocol) fn permits_inspected(fields: &mut Fields<'_>) -> Option<PermitsInspected> {
+    let now = fields.number()?;
     let (used, limit) = (fields.units()?, fields.units()?);
-    let (waiters, now) = (fields.number()?, fields.number()?);
+    let (waiters, held) = (fields.number()?, fields.number()?);
     let mut holds = Vec::new();
-    while !fields.at_end() {
+    for _ in 0..held {
         holds.push(PermitHold {
             attempt_id: fields.word()?.to_owned(),
             units: fields.units()?,
@@ -69,7 +73,7 @@ pub(in crate::protocol) fn permits_inspected(fields: &mut Fields<'_>) -> Option<
             left: fields.ttl()??,
         });
     }
-    Some(PermitsInspected { used, limit, waiters, now, holds })
+    Some(PermitsInspected { used, limit, waiters, now, holds, queue: fields.tickets()? })
 }
 
 #[cfg(test)]
@@ -91,16 +95,26 @@ mod tests {
     #[test]
     fn holds_are_read_to_the_end() {
         let token = Reply::Bytes(b"17".to_vec());
-        let Reply::Array(mut words) = list(&["3", "5", "2", "99", "a:1", "3"]) else { unreachable!() };
+        let Reply::Array(mut words) = list(&["99", "3", "5", "2", "1", "a:1", "3"]) else { unreachable!() };
         words.extend([token, Reply::Integer(250)]);
-        let inspected = read(permits_inspected, &Reply::Array(words.clone())).unwrap();
+        let ticket = "00000000-0000-0000-0000-000000000007:12/1500/2/5";
+        let queue = vec![Ticket::parse(ticket).unwrap()];
+        let inspected = |more: &[&str]| {
+            let more = more.iter().map(|word| Reply::Bytes((*word).into()));
+            read(permits_inspected, &Reply::Array(words.iter().cloned().chain(more).collect()))
+        };
+        let waiting = inspected(&[ticket, "of somebody else"]).unwrap();
+        let inspected = inspected(&[]).unwrap();
         let hold =
             PermitHold { attempt_id: "a:1".into(), units: 3, token: Token::new(17), left: Duration::from_millis(250) };
-        assert_eq!(inspected, PermitsInspected { used: 3, limit: 5, waiters: 2, now: 99, holds: vec![hold] });
+        let expected =
+            PermitsInspected { used: 3, limit: 5, waiters: 2, now: 99, holds: vec![hold], queue: Vec::new() };
+        assert_eq!(inspected, expected);
+        assert_eq!(waiting, PermitsInspected { queue, ..expected });
         words.pop();
         assert!(read(permits_inspected, &Reply::Array(words)).is_err());
-        assert!(read(permits_inspected, &list(&["-1", "5", "2", "99"])).is_err());
-        assert!(read(permits_inspected, &list(&["4294967296", "5", "2", "99"])).is_err());
+        assert!(read(permits_inspected, &list(&["99", "-1", "5", "2", "0"])).is_err());
+        assert!(read(permits_inspected, &list(&["99", "4294967296", "5", "2", "0"])).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{INBOX, KEYS, LIMITER, LOCKS, NO_LOCK, Step};
+use super::{INBOX, KEYS, LABELS, LIMITER, LOCKS, NO_LOCK, Step};
 
 pub type Text = BoxedStrategy<String>;
 
@@ -41,6 +41,15 @@ pub(super) fn ticket() -> Text {
 /// 0 is outdated at once.
 pub fn ticket_ttl() -> Text {
     mostly(&["20000", "30000", "0"], &["", "x", "-5", "1e5", "0x10000"])
+}
+
+/// How many tickets are looked at.
+pub fn listed() -> Text {
+    mostly(&["0", "1", "100"], &["x", ""])
+}
+
+fn client() -> Text {
+    mostly(&["c1", "c2", "c3"], &[""])
 }
 
 pub fn one(text: &str) -> Text {
@@ -148,7 +157,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
     let of_limiter = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(LIMITER, 1), args));
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
-        12 => of("lock_acquire", acquire.boxed()),
+        14 => of("lock_acquire", acquire.boxed()),
         6 => voted,
         4 => claimed,
         2 => left,
@@ -165,7 +174,10 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         6 => of_limiter("rate_take", take),
         1 => of_limiter("rate_reset", vec![late()]),
         1 => of_limiter("rate_inspect", Vec::new()),
-        1 => of("lock_inspect", Just(Vec::new()).boxed()),
+        1 => (client(), mostly(&["60000", "20000", "0"], &["x", "", "-1"]), mostly(&["web-7", ""], &["\n"]))
+            .prop_map(|(client, ttl, label)| ("client_label", keys_from(LABELS, 2), vec![client, ttl, label])),
+        1 => vec(client(), 0..4).prop_map(|clients| ("client_labels", keys_from(LABELS, 2), clients)),
+        1 => of("lock_inspect", vec![listed()].boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),
         1 => rights.prop_map(move |types| {
             ("client_rights", keys_from(a, 4), [vec![format!("{INBOX}c1:check")], types].concat())

@@ -137,11 +137,19 @@ impl Lab {
     }
 
     pub fn try_inspect(&mut self) -> Result<Inspected, String> {
-        self.call("lock_inspect", &[], |words| Inspected {
-            holder: words.next(),
-            token: words.next(),
-            ttl: words.next(),
-            waiters: words.next(),
+        self.look(0).map(|(inspected, _)| inspected)
+    }
+
+    /// The first tickets of the queue, of which so many are looked at.
+    pub fn listed(&mut self, listed: u32) -> Vec<String> {
+        self.look(listed).unwrap().1
+    }
+
+    fn look(&mut self, listed: u32) -> Result<(Inspected, Vec<String>), String> {
+        let args = self.resource().inspect_lock(listed).words();
+        self.call_raw("lock_inspect", &args, true, |words| {
+            let (holder, token, ttl, waiters) = (words.next(), words.next(), words.next(), words.next());
+            (Inspected { holder, token, ttl, waiters }, words.tickets())
         })
     }
 

@@ -234,6 +234,10 @@ impl Words {
     pub fn rest(&self) -> usize {
         self.0.len()
     }
+    /// All that are not read yet, which are tickets.
+    pub fn tickets(&mut self) -> Vec<String> {
+        (0..self.rest()).map(|_| self.word()).collect()
+    }
     /// What the client is told of others, behind the clock.
     pub fn told(&mut self) -> Vec<String> {
         let now = self.next();

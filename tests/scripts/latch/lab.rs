@@ -260,11 +260,19 @@ impl Latch {
     }
 
     pub fn try_inspect(&mut self) -> Result<Inspected, String> {
-        let keys = self.keys.clone();
-        self.lab.run("latch_inspect", &keys, &[], false, |words| Inspected {
-            count: words.next(),
-            ttl: words.next(),
-            waiters: words.next(),
+        self.look(0).map(|(inspected, _)| inspected)
+    }
+
+    /// The tickets of the waiters, so many at most.
+    pub fn listed(&mut self, listed: u32) -> Vec<String> {
+        self.look(listed).unwrap().1
+    }
+
+    fn look(&mut self, listed: u32) -> Result<(Inspected, Vec<String>), String> {
+        let (keys, args) = (self.keys.clone(), resource().inspect_latch(listed).words());
+        self.lab.run("latch_inspect", &keys, &args, true, |words| {
+            let (count, ttl, waiters) = (words.next(), words.next(), words.next());
+            (Inspected { count, ttl, waiters }, words.tickets())
         })
     }
 

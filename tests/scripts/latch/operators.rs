@@ -38,6 +38,10 @@ fn inspecting_changes_nothing_and_counts_the_living() {
     lab.expire_ticket(&attempt(2, 1), 1);
     let before = lab.dump();
     let Inspected { count: 3, ttl, waiters: 1 } = lab.inspect() else { panic!() };
+    assert_eq!(
+        (lab.listed(100), lab.listed(1), lab.listed(0)),
+        (vec![attempt(3, 1).id], vec![attempt(3, 1).id], vec![])
+    );
     before.assert_same(&lab.dump(), 0);
     assert!((1..=TTL as i64).contains(&ttl));
 }

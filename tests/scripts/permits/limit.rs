@@ -166,6 +166,9 @@ fn inspecting_changes_nothing_and_shows_the_living() {
     lab.expire_ticket(&waiters[0]);
     let before = lab.dump();
     let inspected = lab.inspect();
+    let living = lab.ticket(&waiters[1]);
+    assert_eq!((lab.listed(100), lab.listed(2)), (vec![living.clone()], vec![living]));
+    assert_eq!((lab.listed(1), lab.listed(0)), (vec![], vec![]));
     before.assert_same(&lab.dump(), 0);
     assert_eq!((inspected.used, inspected.limit, inspected.waiters), (7, 9, 1));
     let mut units: Vec<_> = inspected.holds.iter().map(|(_, units, token, _)| (*units, *token)).collect();

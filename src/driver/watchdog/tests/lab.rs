@@ -12,6 +12,7 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::*;
+use crate::config::Config;
 use crate::connection::Topology;
 use crate::protocol::attempt_id::AttemptId;
 
@@ -135,6 +136,7 @@ pub(super) fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>)
         connection,
         clock: Arc::default(),
         inbox_prefix: "p:inbox:".into(),
+        label: None,
         retry_timeout: LEASE,
         command_timeout: Duration::from_secs(3),
         shutdown_timeout: Duration::from_millis(250),
@@ -146,10 +148,18 @@ pub(super) fn setup(error: ConnectionError) -> Setup {
 }
 
 pub(super) fn setup_with(answer: Answer) -> Setup {
+    labelled("", answer)
+}
+
+/// A client with a label, unless it is empty.
+pub(super) fn labelled(label: &str, answer: Answer) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
     let connection = Answers { executor: executor.clone(), answer, is_late: |_| false, calls: calls.clone() };
     let watchdog = watchdog(&executor, Arc::new(connection));
+    let config = Config::builder().label(label).build().unwrap();
+    let label = Labelled::new(&config, Uuid::from_u128(1), &watchdog.clock, None);
+    let watchdog = Watchdog { label, ..watchdog };
     let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     Setup { engine, executor, calls, task: Box::pin(watchdog.run()), keys, polls: 0 }

@@ -173,17 +173,22 @@ impl Permits {
     }
 
     pub fn try_inspect(&mut self) -> Result<Inspected, String> {
-        let (keys, args) = (self.keys.clone(), self.site().inspect_permits().words());
-        self.lab.run("permit_inspect", &keys, &args, false, |words| {
+        self.look(0).map(|(inspected, _)| inspected)
+    }
+
+    /// The first tickets of the queue, of which so many are looked at.
+    pub fn listed(&mut self, listed: u32) -> Vec<String> {
+        self.look(listed).unwrap().1
+    }
+
+    fn look(&mut self, listed: u32) -> Result<(Inspected, Vec<String>), String> {
+        let (keys, args) = (self.keys.clone(), self.site().inspect_permits(listed).words());
+        self.lab.run("permit_inspect", &keys, &args, true, |words| {
             let (used, limit, waiters) = (words.next(), words.next(), words.next());
-            let now: u64 = words.next();
-            let mut holds = Vec::new();
-            while words.rest() > 0 {
-                holds.push((words.next(), words.next(), words.any_token(), words.next()));
-            }
-            // The lab expects the clock as the last word.
-            words.put_back(now);
-            Inspected { used, limit, waiters, holds }
+            let held: usize = words.next();
+            let hold = |words: &mut Words| (words.next(), words.next(), words.any_token(), words.next());
+            let holds = (0..held).map(|_| hold(words)).collect();
+            (Inspected { used, limit, waiters, holds }, words.tickets())
         })
     }
 

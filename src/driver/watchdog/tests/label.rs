@@ -1,0 +1,83 @@
+//! When the label of a client is stored and removed.
+
+use std::task::{Context, Waker};
+
+use super::lab::labelled;
+use super::*;
+use crate::connection::Arg;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The lives that the calls asked for, in milliseconds.
+type Lives = Arc<Mutex<Vec<u64>>>;
+
+/// A server that does as `answer` says.
+fn setup_of(answer: impl Fn() -> Result<Reply, ConnectionError> + Send + Sync + 'static) -> (Setup, Lives) {
+    let lives = Lives::default();
+    let seen = lives.clone();
+    let setup = labelled(
+        "web-7",
+        Arc::new(move |call| {
+            assert_eq!(call.script.name(), "client_label");
+            let [_, Arg::Number(life), Arg::Text("web-7")] = call.args else { panic!("{:?}", call.args) };
+            lock(&seen).push(*life);
+            answer()
+        }),
+    );
+    (setup, lives)
+}
+
+fn stored() -> Result<Reply, ConnectionError> {
+    Ok(Reply::Array(vec![Reply::Integer(1)]))
+}
+
+#[test]
+fn a_label_is_stored_three_times_in_its_life() {
+    let (mut setup, lives) = setup_of(stored);
+    setup.run(MINUTE);
+    assert_eq!(lock(&lives)[..], [15 * 60_000]);
+    setup.run(14 * MINUTE + Duration::from_secs(1));
+    assert_eq!(lock(&lives)[..], [15 * 60_000; 4]);
+}
+
+#[test]
+fn a_failure_that_passes_is_followed_by_a_short_pause() {
+    let failures = Mutex::new(0);
+    let (mut setup, lives) = setup_of(move || {
+        *lock(&failures) += 1;
+        if *lock(&failures) <= 5 { Err(refusal()) } else { stored() }
+    });
+    setup.run(2 * MINUTE);
+    assert_eq!(lock(&lives).len(), 6);
+    setup.run(4 * MINUTE);
+    assert_eq!(lock(&lives).len(), 7);
+}
+
+#[test]
+fn a_refusal_that_stays_is_not_repeated_before_its_time() {
+    let (mut setup, lives) = setup_of(|| Err(ConnectionError::refused("NOPERM no")));
+    setup.run(4 * MINUTE);
+    assert_eq!(lock(&lives).len(), 1);
+    setup.run(2 * MINUTE);
+    assert_eq!(lock(&lives).len(), 2);
+}
+
+#[test]
+fn the_end_of_the_client_removes_its_label() {
+    let (mut setup, lives) = setup_of(stored);
+    setup.run(MINUTE);
+    setup.engine.end(setup.executor.now());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
+    assert_eq!(lock(&lives)[..], [15 * 60_000, 0]);
+}
+
+/// A client that ends before it has stored anything.
+#[test]
+fn a_label_that_was_not_stored_is_not_removed() {
+    let (mut setup, lives) = setup_of(stored);
+    setup.engine.end(setup.executor.now());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
+    assert_eq!(lock(&lives)[..], [0; 0]);
+}

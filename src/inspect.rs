@@ -1,0 +1,135 @@
+//! What operators read of a primitive: who holds it, who waits, and their labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::handle::Primitive;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::Named;
+use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::ticket::{Claim, Ticket};
+use crate::protocol::token::Token;
+
+/// The holder of a lock, as read by [`Lock::inspect`](crate::Lock::inspect).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct HolderState {
+    /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
+    pub client: Option<Uuid>,
+    /// The [label](crate::ConfigBuilder::label) of the holder's client, if it has one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub label: Option<String>,
+    /// The fencing token of the grant. If the lock was handed off within a [cohort](crate::Acquire::non_fair), this is
+    /// the token of the first guard of the cohort's newest hand-off budget, which may still be to come.
+    pub token: Token,
+    /// The rest of the lease, by the server's clock.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
+    pub remaining: Duration,
+    /// Whether the client keeps the lock [idle](crate::Acquire::retained). `None` if the holder is another client,
+    /// which alone knows, and for anything that is not a [`Lock`](crate::Lock).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub idle: Option<bool>,
+}
+
+/// A ticket in the queue of a primitive, as read by `inspect`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct WaiterState {
+    /// The [`Client::id`](crate::Client::id) of the client that waits.
+    pub client: Uuid,
+    /// The [label](crate::ConfigBuilder::label) of that client, if it has one.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub label: Option<String>,
+    /// What the client waits for.
+    pub waits_for: Wanted,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Wanted {
+    /// A lock, or the turn of a [`RedLock`](crate::RedLock).
+    Lock,
+    /// To read, under a read-write lock.
+    Read,
+    /// To write, under a read-write lock.
+    Write,
+    /// So many permits of a semaphore.
+    Permits(u32),
+    /// That a latch opens.
+    Latch,
+}
+
+impl Wanted {
+    fn of(claim: Claim) -> Self {
+        match claim {
+            Claim::Tokens(_) => Self::Lock,
+            Claim::Units { units: READ, limit: WRITE } => Self::Read,
+            Claim::Units { limit: WRITE, .. } => Self::Write,
+            Claim::Units { units, .. } => Self::Permits(units),
+            Claim::Nothing => Self::Latch,
+        }
+    }
+}
+
+/// The labels of those who hold and wait.
+pub(crate) struct Labels(BTreeMap<Uuid, String>);
+
+impl Labels {
+    /// Reads the labels of these clients, in one call.
+    pub(crate) async fn read(primitive: &Primitive, operation: &'static str, clients: Vec<Uuid>) -> Result<Self> {
+        if clients.is_empty() {
+            return Ok(Self(BTreeMap::new()));
+        }
+        let named = labels_of(primitive.context());
+        let labels = primitive.ask(operation, |scripts, _| scripts.labels(&named, &clients)).await?;
+        Ok(Self::of(clients, labels))
+    }
+
+    /// The same for one request, whose failures the caller handles.
+    pub(crate) async fn read_once(scripts: Scripts<'_>, named: &Named, clients: Vec<Uuid>) -> Result<Self, Failure> {
+        if clients.is_empty() {
+            return Ok(Self(BTreeMap::new()));
+        }
+        let labels = scripts.labels(named, &clients).await?;
+        Ok(Self::of(clients, labels))
+    }
+
+    pub(crate) fn of(clients: Vec<Uuid>, labels: Vec<String>) -> Self {
+        Self(clients.into_iter().zip(labels).filter(|(_, label)| !label.is_empty()).collect())
+    }
+
+    pub(crate) fn get(&self, client: Option<Uuid>) -> Option<String> {
+        self.0.get(&client?).cloned()
+    }
+
+    pub(crate) fn queue(&self, tickets: Vec<Ticket>) -> Vec<WaiterState> {
+        let waiter = |Ticket { id: AttemptId { client, .. }, claim, .. }| WaiterState {
+            client,
+            label: self.get(Some(client)),
+            waits_for: Wanted::of(claim),
+        };
+        tickets.into_iter().map(waiter).collect()
+    }
+}
+
+/// Where the labels of the clients with the same prefix are stored.
+pub(crate) fn labels_of(context: &Context) -> Named {
+    Named::labels(&context.config.prefix)
+}
+
+/// The clients of these holds and tickets, each once.
+pub(crate) fn clients_of<'a>(holds: impl IntoIterator<Item = &'a str>, queue: &[Ticket]) -> Vec<Uuid> {
+    let holders = holds.into_iter().filter_map(AttemptId::client_of);
+    let clients: BTreeSet<Uuid> = holders.chain(queue.iter().map(|ticket| ticket.id.client)).collect();
+    clients.into_iter().collect()
+}
