@@ -53,6 +53,7 @@ impl Setup {
 
     fn request(&self, timeout: Option<Duration>) -> Request {
         Request {
+            denies_reentry: false,
             operation: "lock",
             keys: self.keys.clone(),
             amount: 1,

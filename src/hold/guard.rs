@@ -14,15 +14,18 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 
+mod count;
 mod held;
 mod loss;
 mod protect;
+mod share;
 mod signal;
 
 pub use held::{Held, Reentrant};
 pub(crate) use held::{Sealed, impl_held};
 pub use loss::NamedLoss;
 pub(crate) use protect::protect;
+pub(crate) use share::Share;
 pub use signal::LossSignal;
 
 /// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits
@@ -53,7 +56,7 @@ pub use signal::LossSignal;
 /// path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    owned: Arc<HoldOwner>,
+    owned: Share,
 }
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -62,7 +65,7 @@ pub struct LockGuard {
 /// of [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
-    pub(crate) owned: Arc<HoldOwner>,
+    pub(crate) owned: Share,
 }
 
 /// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -71,7 +74,7 @@ pub struct ReadGuard {
 /// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
-    pub(crate) owned: Arc<HoldOwner>,
+    pub(crate) owned: Share,
 }
 
 /// One or more permits of a [`Semaphore`](crate::Semaphore).
@@ -83,7 +86,7 @@ pub struct WriteGuard {
 /// of them is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
-    owned: Arc<HoldOwner>,
+    owned: Share,
 }
 
 impl LockGuard {
@@ -106,7 +109,7 @@ impl LockGuard {
 
     /// Ends the run whose hold this is. The guard was never shared.
     pub(crate) async fn end_run(self, end: RunEnd) -> Result<()> {
-        release_with(self.owned, &mut With::Outcome(end)).await
+        release_with(self.owned.into_owned(), &mut With::Outcome(end)).await
     }
 }
 
@@ -137,7 +140,7 @@ macro_rules! guards {
     ($($guard:ident),+) => {$(
         impl $guard {
             pub(crate) fn new(owned: Arc<HoldOwner>) -> Self {
-                Self { owned }
+                Self { owned: Share::new(owned) }
             }
 
             /// The name of the primitive.
@@ -224,7 +227,7 @@ macro_rules! guards {
             /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the hold is that of a
             ///   [`RedLock`](crate::RedLock).
             pub fn keep(self) -> Result<()> {
-                self.owned.keep()
+                self.owned.into_owned().keep()
             }
 
             /// Releases the hold and waits until the server has confirmed it.
@@ -242,7 +245,7 @@ macro_rules! guards {
             /// # Cancel safety
             /// If the future is dropped, the release continues in the background.
             pub async fn release(self) -> Result<()> {
-                release(self.owned).await
+                release(self.owned.into_owned()).await
             }
         }
 

@@ -34,6 +34,8 @@ pub(crate) struct HoldOwner {
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
     holder: Option<Holder>,
+    /// One reference more for each guard. `None` without a holder, as there can be one guard only.
+    pub(crate) guards: Option<Arc<()>>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
     /// `None` for the vote of a master: the hold of the quorum is metered.
@@ -54,6 +56,7 @@ impl HoldOwner {
             source,
             hold,
             holder,
+            guards: holder.map(|_| Arc::default()),
             in_cohort: None,
             metered: None,
             quorum: None,
@@ -79,6 +82,10 @@ impl HoldOwner {
 
     pub(crate) fn quorum(&self) -> Option<&Arc<dyn Ends>> {
         self.quorum.as_ref()
+    }
+
+    pub(crate) fn guard_count(&self) -> usize {
+        self.guards.as_ref().map_or(1, |guards| Arc::strong_count(guards) - 1)
     }
 
     /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold

@@ -68,21 +68,25 @@ impl<G: Held> TryAcquire<G> {
     }
 }
 
-async fn run<G, F, W>(guard: G, work: F) -> Result<W::Output>
+fn run<G, F, W>(guard: G, work: F) -> impl Future<Output = Result<W::Output>>
 where
     G: Held,
     F: FnOnce(G) -> W,
     W: Future,
 {
-    let shared = guard.share();
+    // Does not count as a guard, unlike that of the work, which may outlive the run.
+    let own = guard.share();
     // The closure itself may panic, too. On the heap, because the future can have any size and would be copied from
     // frame to frame.
-    let work = Box::pin(AssertUnwindSafe(async move { work(shared).await }).catch_unwind());
-    let worked = protect("run", || guard.loss(), guard.first_lost(), work).await;
-    let released = guard.release().await;
-    match worked? {
-        Ok(output) => covered(released).map(|()| output),
-        Err(panic) => resume_unwind(panic),
+    let work = Box::pin(AssertUnwindSafe(async move { work(guard).await }).catch_unwind());
+    async move {
+        let worked = protect("run", || own.loss(), own.first_lost(), work).await;
+        // On the heap, too, as the future would have room for it while the work runs.
+        let released = Box::pin(own.release()).await;
+        match worked? {
+            Ok(output) => covered(released).map(|()| output),
+            Err(panic) => resume_unwind(panic),
+        }
     }
 }
 

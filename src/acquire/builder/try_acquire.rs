@@ -58,6 +58,12 @@ impl<G: Reentrant> TryAcquire<G> {
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
     }
+
+    /// See [`Acquire::deny_reentry`](crate::Acquire::deny_reentry). A hold of the same holder is the error
+    /// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock), and not `None`.
+    pub fn deny_reentry(self) -> Self {
+        self.denying_reentry()
+    }
 }
 
 impl<G: Held> TryAcquire<G> {

@@ -14,7 +14,7 @@ mod sealed {
 
     /// What only the library can do with any guard.
     pub trait Sealed: Obtain {
-        /// Another guard of the same hold.
+        /// Another guard of the same hold, which the caller does not know of.
         fn share(&self) -> Self;
 
         /// The loss of the hold, if it is lost by now.
@@ -158,7 +158,7 @@ macro_rules! guards_of_one_hold {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
             fn share(&self) -> Self {
-                Self::new(self.owned.clone())
+                Self { owned: self.owned.beside() }
             }
 
             fn loss(&self) -> Option<NamedLoss> {

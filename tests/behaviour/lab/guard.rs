@@ -101,12 +101,20 @@ fn alone<G>(mut guard: Arc<G>) -> G {
 }
 
 impl LockGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
 }
 
 impl ReadGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
@@ -130,6 +138,10 @@ impl ReadGuard {
 }
 
 impl WriteGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
