@@ -91,7 +91,7 @@ pub use election::{
 };
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::guard::Guard;
 use super::marker::{AnyThread, ThisThread};
 use super::thread::block;
-use crate::hold::run::covered;
+use crate::hold::covered::covered;
 use crate::{Held, Holder, Reentrant, Result};
 
 /// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the

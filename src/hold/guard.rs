@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::extend::extend;
+use crate::hold::give_back::give_back;
 use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, check_not_lost};
 use crate::protocol::attempt_id::AttemptId;
@@ -17,14 +18,20 @@ use crate::protocol::token::Token;
 mod count;
 mod held;
 mod loss;
+mod merge;
+mod permit;
 mod protect;
+mod several;
 mod share;
 mod signal;
 
 pub use held::{Held, Reentrant};
 pub(crate) use held::{Sealed, impl_held};
 pub use loss::NamedLoss;
+pub use merge::MergeError;
+pub use permit::Permit;
 pub(crate) use protect::protect;
+pub(crate) use several::release_all;
 pub(crate) use share::Share;
 pub use signal::LossSignal;
 
@@ -77,18 +84,6 @@ pub struct WriteGuard {
     pub(crate) owned: Share,
 }
 
-/// One or more permits of a [`Semaphore`](crate::Semaphore).
-///
-/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many
-/// permits as the limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
-///
-/// There is no fencing token: several holders act at the same time, so an order of tokens could not tell storage which
-/// of them is late.
-#[must_use = "the permits are given back when the guard is dropped"]
-pub struct Permit {
-    owned: Share,
-}
-
 impl LockGuard {
     /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
@@ -125,13 +120,6 @@ impl WriteGuard {
     /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
         self.owned.hold.token()
-    }
-}
-
-impl Permit {
-    /// The number of permits that this guard holds.
-    pub fn count(&self) -> u32 {
-        self.owned.hold.amount
     }
 }
 
@@ -227,7 +215,7 @@ macro_rules! guards {
             /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the hold is that of a
             ///   [`RedLock`](crate::RedLock).
             pub fn keep(self) -> Result<()> {
-                self.owned.into_owned().keep()
+                self.owned.keep()
             }
 
             /// Releases the hold and waits until the server has confirmed it.
@@ -245,24 +233,21 @@ macro_rules! guards {
             /// # Cancel safety
             /// If the future is dropped, the release continues in the background.
             pub async fn release(self) -> Result<()> {
-                release(self.owned.into_owned()).await
+                release(self.owned).await
             }
         }
 
         impl fmt::Debug for $guard {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut shown = f.debug_struct(stringify!($guard));
-                shown.field("name", &self.name());
-                if self.owned.hold.token() != Token::NONE {
-                    shown.field("token", &self.owned.hold.token());
-                }
+                shown.field("name", &self.name()).field("token", &self.token());
                 shown.field("remaining", &self.remaining()).finish()
             }
         }
     )+};
 }
 
-guards!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards!(LockGuard, ReadGuard, WriteGuard);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {
@@ -274,8 +259,12 @@ pub(crate) async fn lost(owned: &HoldOwner) -> NamedLoss {
     NamedLoss::of(&owned.hold, owned.hold.lost().await)
 }
 
-pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
-    release_with(owned, &mut With::Nothing).await
+pub(crate) async fn release(share: Share) -> Result<()> {
+    match share.end_part() {
+        // On the heap, as it is rare.
+        Some(left) => Box::pin(give_back(share.into_owned(), left)).await,
+        None => release_with(share.into_owned(), &mut With::Nothing).await,
+    }
 }
 
 /// See [`HoldOwner::release_with`].

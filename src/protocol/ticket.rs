@@ -12,6 +12,8 @@ pub(crate) struct Ticket {
     pub(crate) id: AttemptId,
     pub(crate) lease: Duration,
     pub(crate) claim: Claim,
+    /// For the end of a part of a hold of permits: the units that the other parts have. 0 otherwise.
+    pub(crate) rest: u32,
 }
 
 /// The claim of a ticket.
@@ -37,6 +39,11 @@ impl Claim {
 }
 
 impl Ticket {
+    /// The same, to end one part of the hold. The other parts keep so many units.
+    pub(crate) fn keeping(self, rest: u32) -> Self {
+        Self { rest, ..self }
+    }
+
     pub(crate) fn text(&self) -> String {
         let (id, lease) = (self.id.text(), self.lease.as_millis());
         match self.claim {
@@ -67,7 +74,7 @@ mod tests {
     #[test]
     fn spelling() {
         let id = AttemptId { client: Uuid::from_u128(7), n: 12 };
-        let text = |claim| Ticket { id, lease: Duration::from_millis(1500), claim }.text();
+        let text = |claim| Ticket { id, lease: Duration::from_millis(1500), claim, rest: 0 }.text();
         assert_eq!(text(Claim::Tokens(2)), "00000000-0000-0000-0000-000000000007:12/1500/2");
         assert_eq!(text(Claim::Units { units: 2, limit: 5 }), "00000000-0000-0000-0000-000000000007:12/1500/2/5");
         assert_eq!(text(Claim::Nothing), id.text());

@@ -34,6 +34,13 @@ pub struct TryAcquire<G = LockGuard> {
 }
 
 impl<G> TryAcquire<G> {
+    /// Takes all permits of the semaphore that are free.
+    pub(crate) fn of_all(primitive: &Primitive, operation: &'static str) -> Self {
+        let mut all = Self::new(primitive, operation, 1);
+        all.options.choices.takes_all = true;
+        all
+    }
+
     /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)
     /// limits it as well, and is the only limit by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {

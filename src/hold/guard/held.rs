@@ -174,7 +174,23 @@ macro_rules! guards_of_one_hold {
     )+};
 }
 
-guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard);
+
+impl sealed::Sealed for Permit {
+    fn share(&self) -> Self {
+        self.beside()
+    }
+
+    fn loss(&self) -> Option<NamedLoss> {
+        self.known_loss()
+    }
+
+    fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
+        self.first_loss()
+    }
+}
+
+impl_held!(Permit, Loss);
 
 /// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
 /// cannot implement this trait.
