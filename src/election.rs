@@ -9,9 +9,9 @@ use futures::FutureExt;
 use crate::acquire::builder::TryAcquire;
 use crate::error::Result;
 use crate::handle::Primitive;
+use crate::hold::covered::covered;
 use crate::hold::guard::{LockGuard, Sealed, protect};
 use crate::hold::owner::HoldSource;
-use crate::hold::run::covered;
 use crate::protocol::kind::Kind;
 use crate::tuning::AGAIN;
 

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 /// The owner of re-entrant holds. A holder that acquires what it already holds gets another guard of the same hold.
 ///
 /// Re-entry returns at once, sends no command and keeps the token. The hold is released when its last guard is dropped
-/// or released.
+/// or released. [`guard_count`](crate::LockGuard::guard_count) says how many there are. An acquisition can also
+/// [deny re-entry](crate::Acquire::deny_reentry).
 ///
 /// Async tasks move between threads, so the thread cannot identify the owner and re-entrancy is explicit. Without a
 /// holder, each acquisition is independent: a task that acquires the same lock twice waits for itself. A holder is a

@@ -90,7 +90,7 @@ pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notic
 pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
 pub use inspect::{HolderState, WaiterState, Wanted};

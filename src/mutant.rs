@@ -171,6 +171,8 @@ pub enum Mutant {
     /// Of the two connections of a client one is dialled again, without a check that both lead to the same server.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     OneLinkRedialled,
+    /// A hold of permits of which some were given back goes to the next member of its cohort.
+    SmallerHoldHandedOff,
 }
 
 #[cfg(not(feature = "_mutants"))]

@@ -159,9 +159,9 @@ impl WriteGuard {
     /// Dropping the future releases the hold in the background.
     pub async fn downgrade(self) -> Result<ReadGuard> {
         still_held(&self.owned, "downgrade")?;
-        match Arc::try_unwrap(self.owned) {
+        match Arc::try_unwrap(self.owned.into_owned()) {
             Err(shared) => Ok(ReadGuard::new(shared)),
-            Ok(owned) => Ok(ReadGuard::new(owned.change("downgrade", READ).await?)),
+            Ok(owned) => Ok(ReadGuard::new(Box::pin(owned.change("downgrade", READ)).await?)),
         }
     }
 }
@@ -197,12 +197,12 @@ impl ReadGuard {
     pub async fn try_upgrade(self) -> Result<Upgrade> {
         still_held(&self.owned, "try_upgrade")?;
         if self.owned.hold.amount == WRITE {
-            return Ok(Upgrade::Writing(WriteGuard::new(self.owned)));
+            return Ok(Upgrade::Writing(WriteGuard::new(self.owned.into_owned())));
         }
-        match Arc::try_unwrap(self.owned) {
+        match Arc::try_unwrap(self.owned.into_owned()) {
             Err(shared) => Ok(Upgrade::Shared(Self::new(shared))),
             Ok(owned) => {
-                let owned = owned.change("try_upgrade", WRITE).await?;
+                let owned = Box::pin(owned.change("try_upgrade", WRITE)).await?;
                 Ok(if owned.hold.amount == WRITE {
                     Upgrade::Writing(WriteGuard::new(owned))
                 } else {

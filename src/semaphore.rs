@@ -41,6 +41,9 @@ pub const MAX_PERMITS: u32 = WRITE - 1;
 /// fencing token, because several holders act at the same time and storage could not tell which of them is late. Use a
 /// [`Lock`](crate::Lock) where that matters.
 ///
+/// # Parts
+/// A program that holds several permits can give some of them back: [`Permit::split`] makes two guards of one.
+///
 /// # The limit
 /// Each handle brings a limit, which should be the same in all programs. [`set_limit`](Self::set_limit) stores a limit
 /// in Redis that overrides those of the handles.
@@ -90,6 +93,14 @@ impl Semaphore {
     /// Acquires `count` permits without waiting. Resolves to `None` if fewer are free or another acquisition waits.
     pub fn try_acquire_many(&self, count: u32) -> TryAcquire<Permit> {
         TryAcquire::new(&self.primitive, "try_acquire", count)
+    }
+
+    /// Acquires all permits that are free, in one step and without waiting. [`Permit::count`] says how many these are,
+    /// at least one. Resolves to `None` if none is free or another acquisition waits.
+    ///
+    /// A request that is sent again, because its answer was lost, takes no more permits than the first one.
+    pub fn try_acquire_all(&self) -> TryAcquire<Permit> {
+        TryAcquire::of_all(&self.primitive, "try_acquire_all")
     }
 
     /// Reads the number of free permits. It may have changed when the answer arrives.

@@ -16,6 +16,7 @@ use crate::mutant::{self, Mutant};
 use crate::observe;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{AcquireArgs, Failure};
+use crate::protocol::permits::reply::Drained;
 use crate::protocol::reply::{Acquired, Requeued};
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
@@ -54,6 +55,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
         let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
         let answer = match waiter.attempt.state.before.clone() {
             Some(before) => requeue(request, waiter, &mut retry, &before, sent).await?,
+            None if request.takes_all => drain(request, waiter, &mut retry, sent).await?,
             None => acquire(request, waiter, &mut retry, sent).await?,
         };
         if let Some(answer) = answer {
@@ -178,6 +180,39 @@ async fn acquire(
             Err(request.error(ErrorKind::QueueFull))
         }
     }
+}
+
+/// Sends one request for all units that are free. `None`: ask again with the next request.
+async fn drain(
+    request: &Request,
+    waiter: &mut Waiter<'_>,
+    retry: &mut Retry<'_>,
+    sent: Instant,
+) -> Result<Option<AcquireAnswer>> {
+    let context = waiter.context;
+    let (ticket, not_after) = (ticket(request, waiter), waiter.not_after(sent, retry));
+    let call = pin!(context.scripts().drain(&request.keys, ticket, not_after));
+    let drained = match waiter.ask(retry, sent, call).await? {
+        Asked::Answered(drained) => drained,
+        Asked::Decided(outcome) => return Ok(Some(AcquireAnswer::Decided(outcome))),
+        Asked::Failed => return Ok(None),
+    };
+    let (Drained::Granted { now, .. } | Drained::Busy { now, .. } | Drained::Stale { now }) = drained;
+    context.observe(now);
+    Ok(match drained {
+        Drained::Granted { units, .. } => {
+            waiter.attempt.state.amount = units;
+            // If the hold needs replicas, the next request waits for them.
+            Some(AcquireAnswer::Granted { token: Token::NONE, counted_from: sent, replicas: 0 })
+        }
+        Drained::Busy { call_again: false, .. } => Some(AcquireAnswer::Busy { is_retained: false }),
+        // There are more expired holds or tickets to remove.
+        Drained::Busy { call_again: true, .. } => {
+            retry.gets_on();
+            None
+        }
+        Drained::Stale { .. } => None,
+    })
 }
 
 /// Sends the request, and waits for replicas in the same round trip if it can, and if the caller's `limit` leaves the

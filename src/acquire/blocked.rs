@@ -85,7 +85,8 @@ mod tests {
     fn it_names_holders_and_place() {
         let id = |client, n| AttemptId { client: Uuid::from_u128(client), n };
         let hold = |client| (id(client, 1).text(), Duration::from_millis(8_240));
-        let ticket = |client, n| Ticket { id: id(client, n), lease: Duration::from_secs(1), claim: Claim::Tokens(1) };
+        let ticket =
+            |client, n| Ticket { id: id(client, n), lease: Duration::from_secs(1), claim: Claim::Tokens(1), rest: 0 };
         let labels = Labels::of(vec![Uuid::from_u128(1)], vec!["web-7".to_owned()]);
         let queue = vec![ticket(3, 1), ticket(2, 4), ticket(2, 5)];
         let seen = Seen { holds: vec![hold(1)], waiters: 3, queue };

@@ -35,7 +35,8 @@ pub use try_acquire::TryAcquire;
 /// - [`QueueFull`](ErrorKind::QueueFull): [`max_waiters`](Self::max_waiters) others wait already.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or an option is invalid. Nothing was sent.
 /// - [`OverLimit`](ErrorKind::OverLimit): the semaphore has fewer permits than requested.
-/// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder already reads and asks to write.
+/// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder already reads and asks to write, or it holds the primitive
+///   and the acquisition [denies re-entry](Self::deny_reentry).
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
 ///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). `Unavailable` also means that three grants in a
 ///   row arrived after their lease had expired.
@@ -156,6 +157,18 @@ impl<G: Reentrant> Acquire<G> {
     /// that hold. The default is the holder of the innermost [`Holder::scope`], if there is one.
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
+    }
+
+    /// Denies re-entry. If the holder already holds the primitive through this client, the acquisition fails at once
+    /// with [`WouldDeadlock`](ErrorKind::WouldDeadlock), and nothing is sent. By default it re-enters that hold.
+    ///
+    /// Meant for sections that must not run inside themselves. While another task acquires for the same holder, the
+    /// acquisition waits for the outcome. A hold that is lost counts as none. A [`MultiLock`](crate::MultiLock) fails
+    /// if the holder holds any of its names.
+    ///
+    /// An acquisition without a holder is not affected. It waits for the hold, even if its own task has it.
+    pub fn deny_reentry(self) -> Self {
+        self.denying_reentry()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::acquire::blocked;
 use crate::acquire::request::Request;
 use crate::acquire::wait::{LastFailure, end_of, in_time};
 use crate::acquire::{Acquisition, Owned, out_of_time, own};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::hold::quorum::QuorumGrant;
 use crate::hold::reentry::{Entry, Vacant};
@@ -113,6 +113,22 @@ async fn enter(
     Ok(owned)
 }
 
+/// Fails if the request denies re-entry and its holder has the hold already. For several requests, before the first is
+/// sent.
+pub(crate) fn check_reentry(source: &HoldSource, request: &Request) -> Result<()> {
+    let holder = request.holder.filter(|_| request.denies_reentry);
+    let held = holder.and_then(|holder| source.reentry.held(holder, &request.keys));
+    if held.is_some_and(|owned| owned.hold.loss(source.context.now()).is_none()) {
+        return Err(denied(request));
+    }
+    Ok(())
+}
+
+fn denied(request: &Request) -> Error {
+    let reason = "the holder already holds it, and re-entry is denied".to_owned();
+    request.error_because(ErrorKind::WouldDeadlock, reason)
+}
+
 /// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
 async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> Result<Entered<'a>> {
     let can_enter = |owned: &HoldOwner| {
@@ -123,6 +139,7 @@ async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> 
     };
     loop {
         match source.reentry.enter(holder, &request.keys, can_enter) {
+            Entry::Held(_) if request.denies_reentry => return Err(denied(request)),
             // The holder would wait for its own hold.
             Entry::Held(owned) if owned.hold.amount < request.amount => {
                 let reason = "the holder already reads".to_owned();

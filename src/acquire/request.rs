@@ -15,6 +15,8 @@ pub(crate) struct Request {
     pub(crate) keys: Arc<Keys>,
     /// The number of units, or of tokens to reserve.
     pub(crate) amount: u32,
+    /// Whether to take all units that are free. The amount is then the least.
+    pub(crate) takes_all: bool,
     /// Whether to wait while others hold it.
     pub(crate) wait: bool,
     pub(crate) lease: Duration,
@@ -28,6 +30,8 @@ pub(crate) struct Request {
     /// The holder that can re-enter the hold, if there is one. Before [`choose_holder`](Self::choose_holder), the one
     /// that the caller has named.
     pub(crate) holder: Option<Holder>,
+    /// Whether the acquisition fails if the holder has the hold already.
+    pub(crate) denies_reentry: bool,
     /// Whether the caller chose a fair acquisition. Only the log shows it.
     pub(crate) fair: bool,
     /// How long the hold is kept idle after its last guard. Such an acquisition joins a cohort, also if it does not

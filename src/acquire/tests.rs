@@ -53,6 +53,8 @@ impl Setup {
 
     fn request(&self, timeout: Option<Duration>) -> Request {
         Request {
+            denies_reentry: false,
+            takes_all: false,
             operation: "lock",
             keys: self.keys.clone(),
             amount: 1,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::guard::Guard;
 use super::marker::{AnyThread, ThisThread};
 use super::thread::block;
-use crate::hold::run::covered;
+use crate::hold::covered::covered;
 use crate::{Held, Holder, Reentrant, Result};
 
 /// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the
@@ -53,6 +53,12 @@ impl<G: Reentrant, T> Acquire<G, T> {
     pub fn holder(self, holder: &Holder) -> Acquire<G, AnyThread> {
         self.held_by(holder).with_guard()
     }
+
+    /// Fails if the thread, or the holder that was named, already holds the primitive: see
+    /// [`bowline::Acquire::deny_reentry`](crate::Acquire::deny_reentry).
+    pub fn deny_reentry(self) -> Self {
+        self.denying_reentry()
+    }
 }
 
 impl<G: Held, T> TryAcquire<G, T> {
@@ -82,6 +88,12 @@ impl<G: Reentrant, T> TryAcquire<G, T> {
     /// Acquires for `holder` instead of the current thread, so that the guard may move to other threads.
     pub fn holder(self, holder: &Holder) -> TryAcquire<G, AnyThread> {
         self.held_by(holder).with_guard()
+    }
+
+    /// Fails if the thread, or the holder that was named, already holds the primitive: see
+    /// [`bowline::TryAcquire::deny_reentry`](crate::TryAcquire::deny_reentry).
+    pub fn deny_reentry(self) -> Self {
+        self.denying_reentry()
     }
 }
 

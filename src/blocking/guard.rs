@@ -80,6 +80,14 @@ impl<G: Held, T> Guard<G, T> {
         (guard, on_drop.executor.clone())
     }
 
+    /// Changes what the guard has of its hold. The drop then gives back what it has afterwards.
+    pub(super) fn with_inner<O>(&mut self, change: impl FnOnce(&mut G, &Arc<dyn Executor>) -> O) -> O {
+        let Self { guard, on_drop, .. } = self;
+        let changed = change(guard, &on_drop.executor);
+        on_drop.guard = Some(guard.share());
+        changed
+    }
+
     /// Blocks until the hold is lost, and returns the reason. Meant for a thread that watches the work of others.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::guard::Permit;
 use super::marker::AnyThread;
 use super::thread::block;
-use crate::{Executor, Result, SemaphoreState};
+use crate::{Executor, MergeError, Result, SemaphoreState};
 
 /// A named number of permits for blocking code. Guarantees and fairness are those of
 /// [`bowline::Semaphore`](crate::Semaphore).
@@ -41,6 +42,12 @@ impl Semaphore {
         self.inner.try_acquire_many(count).with_guard()
     }
 
+    /// Acquires all permits that are free: see
+    /// [`bowline::Semaphore::try_acquire_all`](crate::Semaphore::try_acquire_all).
+    pub fn try_acquire_all(&self) -> TryAcquire<crate::Permit, AnyThread> {
+        self.inner.try_acquire_all().with_guard()
+    }
+
     /// Reads how many permits are free: see [`bowline::Semaphore::available`](crate::Semaphore::available).
     ///
     /// # Errors
@@ -63,5 +70,24 @@ impl Semaphore {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
+    }
+}
+
+impl Permit {
+    /// Takes `count` permits out of this guard, into a guard of their own: see
+    /// [`bowline::Permit::split`](crate::Permit::split). Does not block.
+    pub fn split(&mut self, count: u32) -> Option<Self> {
+        self.with_inner(|permit, executor| permit.split(count).map(|split| Self::new(split, executor)))
+    }
+
+    /// Adds the permits of `other`, which the same client holds of the same semaphore: see
+    /// [`bowline::Permit::merge`](crate::Permit::merge). Does not block.
+    ///
+    /// # Errors
+    /// Those of the async method.
+    pub fn merge(&mut self, other: Self) -> Result<(), MergeError<Self>> {
+        let (other, executor) = other.into_async();
+        self.with_inner(|permit, _| permit.merge(other))
+            .map_err(|error| error.map(|permit| Self::new(permit, &executor)))
     }
 }

@@ -9,6 +9,18 @@ fn an_identity_is_kept_only_if_it_was_set() {
 }
 
 #[test]
+fn labels() {
+    let build = |label: &str| Config::builder().label(label).build();
+    for label in ["", "web-7", "with a space", "ü", &"x".repeat(MAX_LABEL), &"ü".repeat(MAX_LABEL / 2)] {
+        assert_eq!(&*build(label).unwrap().label, label);
+    }
+    for label in [&*"x".repeat(MAX_LABEL + 1), &"ü".repeat(MAX_LABEL / 2 + 1), "a\nb", "\u{1b}[2J", "\u{85}"] {
+        let error = build(label).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("label"), "{error}");
+    }
+}
+
+#[test]
 fn bad_durations() {
     let ms = Duration::from_millis;
     for lease in [Duration::ZERO, ms(99), Duration::from_nanos(1), MAX_LEASE + ms(1), Duration::MAX] {

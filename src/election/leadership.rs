@@ -110,7 +110,7 @@ impl Leadership {
     /// # Cancel safety
     /// If the future is dropped, the release continues in the background.
     pub async fn resign(self) -> Result<()> {
-        self.guard.release().await
+        Box::pin(self.guard.release()).await
     }
 
     pub(super) fn guard(&self) -> &LockGuard {

@@ -39,6 +39,12 @@ impl Cleanup {
         Self { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until }
     }
 
+    /// Of one part of a hold, whose other parts keep `rest` units.
+    pub(super) fn of_part(hold: &Hold, rest: u32, now: Instant) -> Self {
+        let whole = Self::of(hold, now);
+        Self { ticket: whole.ticket.keeping(rest), ..whole }
+    }
+
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount);
         Self::new(hold.keys.clone(), ticket, now + hold.longest())

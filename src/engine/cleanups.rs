@@ -111,6 +111,14 @@ impl Cleanups {
         self.ended.insert(cleanup);
     }
 
+    /// Records that the server has taken one part of a hold back, by a request sent at `sent`.
+    pub(super) fn set_given_back(&mut self, cleanup: Cleanup, sent: Instant) {
+        if self.last_gap.is_some_and(|gap| gap > sent) {
+            self.push(cleanup.clone().repeated());
+        }
+        self.ended.insert(cleanup);
+    }
+
     /// Repeats the latest releases, because the server may be another one than before.
     pub(super) fn repeat(&mut self, now: Instant) {
         if mutant::on(Mutant::ReleaseNotRepeated) {

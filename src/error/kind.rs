@@ -21,8 +21,9 @@ pub enum ErrorKind {
     QueueFull,
     /// The request is for more permits than the limit of the semaphore, or than the burst of the rate limiter.
     OverLimit,
-    /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several
-    /// names asks to read and to write the same one.
+    /// The caller would wait for itself: its holder already reads and asks to write, its holder already holds what it
+    /// asks for and [re-entry is denied](crate::Acquire::deny_reentry), or one acquisition of several names asks to
+    /// read and to write the same one.
     WouldDeadlock,
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it
     /// ended, and may not have been counted down.

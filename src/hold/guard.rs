@@ -8,21 +8,31 @@ use std::time::Duration;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::extend::extend;
+use crate::hold::give_back::give_back;
 use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, check_not_lost};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 
+mod count;
 mod held;
 mod loss;
+mod merge;
+mod permit;
 mod protect;
+mod several;
+mod share;
 mod signal;
 
 pub use held::{Held, Reentrant};
 pub(crate) use held::{Sealed, impl_held};
 pub use loss::NamedLoss;
+pub use merge::MergeError;
+pub use permit::Permit;
 pub(crate) use protect::protect;
+pub(crate) use several::release_all;
+pub(crate) use share::Share;
 pub use signal::LossSignal;
 
 /// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits
@@ -53,7 +63,7 @@ pub use signal::LossSignal;
 /// path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    owned: Arc<HoldOwner>,
+    owned: Share,
 }
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -62,7 +72,7 @@ pub struct LockGuard {
 /// of [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
-    pub(crate) owned: Arc<HoldOwner>,
+    pub(crate) owned: Share,
 }
 
 /// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -71,19 +81,7 @@ pub struct ReadGuard {
 /// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
-    pub(crate) owned: Arc<HoldOwner>,
-}
-
-/// One or more permits of a [`Semaphore`](crate::Semaphore).
-///
-/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many
-/// permits as the limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
-///
-/// There is no fencing token: several holders act at the same time, so an order of tokens could not tell storage which
-/// of them is late.
-#[must_use = "the permits are given back when the guard is dropped"]
-pub struct Permit {
-    owned: Arc<HoldOwner>,
+    pub(crate) owned: Share,
 }
 
 impl LockGuard {
@@ -106,7 +104,7 @@ impl LockGuard {
 
     /// Ends the run whose hold this is. The guard was never shared.
     pub(crate) async fn end_run(self, end: RunEnd) -> Result<()> {
-        release_with(self.owned, &mut With::Outcome(end)).await
+        release_with(self.owned.into_owned(), &mut With::Outcome(end)).await
     }
 }
 
@@ -125,19 +123,12 @@ impl WriteGuard {
     }
 }
 
-impl Permit {
-    /// The number of permits that this guard holds.
-    pub fn count(&self) -> u32 {
-        self.owned.hold.amount
-    }
-}
-
 /// What all guards can do.
 macro_rules! guards {
     ($($guard:ident),+) => {$(
         impl $guard {
             pub(crate) fn new(owned: Arc<HoldOwner>) -> Self {
-                Self { owned }
+                Self { owned: Share::new(owned) }
             }
 
             /// The name of the primitive.
@@ -249,17 +240,14 @@ macro_rules! guards {
         impl fmt::Debug for $guard {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut shown = f.debug_struct(stringify!($guard));
-                shown.field("name", &self.name());
-                if self.owned.hold.token() != Token::NONE {
-                    shown.field("token", &self.owned.hold.token());
-                }
+                shown.field("name", &self.name()).field("token", &self.token());
                 shown.field("remaining", &self.remaining()).finish()
             }
         }
     )+};
 }
 
-guards!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards!(LockGuard, ReadGuard, WriteGuard);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {
@@ -271,8 +259,12 @@ pub(crate) async fn lost(owned: &HoldOwner) -> NamedLoss {
     NamedLoss::of(&owned.hold, owned.hold.lost().await)
 }
 
-pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
-    release_with(owned, &mut With::Nothing).await
+pub(crate) async fn release(share: Share) -> Result<()> {
+    match share.end_part() {
+        // On the heap, as it is rare.
+        Some(left) => Box::pin(give_back(share.into_owned(), left)).await,
+        None => release_with(share.into_owned(), &mut With::Nothing).await,
+    }
 }
 
 /// See [`HoldOwner::release_with`].

@@ -1,8 +1,8 @@
 //! What the guards of one hold share, and how the hold ends.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::acquire::confirm::confirm;
@@ -11,6 +11,7 @@ use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hold::parts::Parts;
 use crate::hold::quorum::Ends;
 use crate::hold::source::Source;
 use crate::holder::Holder;
@@ -34,6 +35,10 @@ pub(crate) struct HoldOwner {
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
     holder: Option<Holder>,
+    /// One reference more for each guard. `None` without a holder, as there can be one guard only.
+    pub(crate) guards: Option<Arc<()>>,
+    /// What its parts share, if the hold was split.
+    parts: OnceLock<Arc<Parts>>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
     /// `None` for the vote of a master: the hold of the quorum is metered.
@@ -54,6 +59,8 @@ impl HoldOwner {
             source,
             hold,
             holder,
+            guards: holder.map(|_| Arc::default()),
+            parts: OnceLock::new(),
             in_cohort: None,
             metered: None,
             quorum: None,
@@ -79,6 +86,14 @@ impl HoldOwner {
 
     pub(crate) fn quorum(&self) -> Option<&Arc<dyn Ends>> {
         self.quorum.as_ref()
+    }
+
+    pub(crate) fn guard_count(&self) -> usize {
+        self.guards.as_ref().map_or(1, |guards| Arc::strong_count(guards) - 1)
+    }
+
+    pub(crate) fn parts(&self) -> &Arc<Parts> {
+        self.parts.get_or_init(|| Arc::new(Parts::new(self.context(), &self.hold)))
     }
 
     /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
@@ -190,6 +205,10 @@ impl HoldOwner {
         check_not_lost(&self.hold, "keep", self.context().now())
     }
 
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Acquire)
+    }
+
     /// Leaves the hold in Redis. If it has other guards, the last of them does.
     pub(crate) fn keep(self: Arc<Self>) -> Result<()> {
         self.can_be_kept()?;
@@ -207,7 +226,9 @@ impl HoldOwner {
     /// `true`: nothing is left to release. The hold stays in Redis, because it is kept, or the next member of its
     /// cohort has it.
     fn keep_or_hand_off(&mut self) -> bool {
-        let Self { source, hold, in_cohort, kept, .. } = self;
+        let Self { source, hold, in_cohort, kept, parts, .. } = self;
+        // A member of the cohort would get fewer units than it has asked for.
+        in_cohort.take_if(|_| parts.get().is_some_and(|parts| parts.is_smaller()));
         if !self.ended && *kept.get_mut() {
             let now = source.context.now();
             // Members of its cohort ask the server from now on, as everybody else.

@@ -61,6 +61,14 @@ impl<T> Reentry<T> {
         Entry::Vacant(Vacant { reentry: self, key, event })
     }
 
+    /// What the guards of the holder's hold share, if it has one.
+    pub(crate) fn held(&self, holder: Holder, keys: &Arc<Keys>) -> Option<Arc<T>> {
+        match lock(&self.slots).get(&(holder, keys.clone())) {
+            Some(Slot::Held(owned)) => owned.upgrade(),
+            Some(Slot::Acquiring(_)) | None => None,
+        }
+    }
+
     /// Called when the hold of the holder is about to change. Until then, no other task enters the hold or acquires for
     /// the holder.
     pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use futures::FutureExt;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
+use crate::hold::covered::covered;
 use crate::hold::guard::{Held, protect};
 
 impl<G: Held> Acquire<G> {
@@ -20,9 +21,9 @@ impl<G: Held> Acquire<G> {
     ///
     /// # Errors
     /// - Those of acquiring, as documented for [`Acquire`]. `work` is not called then.
-    /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted
+    /// - [`Lost`](crate::ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted
     ///   the lock. The output of the work is dropped.
-    /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the release found something that
+    /// - [`WrongType`](crate::ErrorKind::WrongType), [`Protocol`](crate::ErrorKind::Protocol): the release found something that
     ///   bowline did not write, so the lock may not have excluded others.
     /// - Any other failure of the release is not an error, because the lease covered the work. The release continues in
     ///   the background.
@@ -68,30 +69,24 @@ impl<G: Held> TryAcquire<G> {
     }
 }
 
-async fn run<G, F, W>(guard: G, work: F) -> Result<W::Output>
+fn run<G, F, W>(guard: G, work: F) -> impl Future<Output = Result<W::Output>>
 where
     G: Held,
     F: FnOnce(G) -> W,
     W: Future,
 {
-    let shared = guard.share();
+    // Does not count as a guard, unlike that of the work, which may outlive the run.
+    let own = guard.share();
     // The closure itself may panic, too. On the heap, because the future can have any size and would be copied from
     // frame to frame.
-    let work = Box::pin(AssertUnwindSafe(async move { work(shared).await }).catch_unwind());
-    let worked = protect("run", || guard.loss(), guard.first_lost(), work).await;
-    let released = guard.release().await;
-    match worked? {
-        Ok(output) => covered(released).map(|()| output),
-        Err(panic) => resume_unwind(panic),
-    }
-}
-
-/// Returns the error of a release only if it says that the lease may not have covered the work.
-pub(crate) fn covered(released: Result<()>) -> Result<()> {
-    match released {
-        Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::WrongType | ErrorKind::Protocol) => {
-            Err(error)
+    let work = Box::pin(AssertUnwindSafe(async move { work(guard).await }).catch_unwind());
+    async move {
+        let worked = protect("run", || own.loss(), own.first_lost(), work).await;
+        // On the heap, too, as the future would have room for it while the work runs.
+        let released = Box::pin(own.release()).await;
+        match worked? {
+            Ok(output) => covered(released).map(|()| output),
+            Err(panic) => resume_unwind(panic),
         }
-        _ => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use super::holds::Holds;
 use super::order::ordered;
 use crate::acquire::builder::choices::Options;
-use crate::acquire::enter::acquire;
+use crate::acquire::enter::{acquire, check_reentry};
 use crate::acquire::out_of_time;
 use crate::acquire::request::Request;
 use crate::acquire::wait::{LastFailure, end_of};
@@ -31,14 +31,17 @@ type Losses = FuturesUnordered<BoxFuture<'static, NamedLoss>>;
 pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<Holds>> {
     let parts = ordered(options)?;
     // All options are checked before the first request is sent.
-    let requests = parts.iter().map(|part| options.request(part, wait)).collect::<Result<Vec<_>>>()?;
+    let mut requests = parts.iter().map(|part| options.request(part, wait)).collect::<Result<Vec<_>>>()?;
+    for (part, request) in parts.iter().zip(&mut requests) {
+        request.choose_holder();
+        check_reentry(&part.primitive.source, request)?;
+    }
     // One client's clock measures the timeout, because other clients may use other clocks.
     let context = options.first()?.primitive.context();
     let until = end_of(context, options.choices.timeout);
     let began = context.now();
     let (mut holds, mut losses) = (Holds::default(), Losses::new());
     for (part, mut request) in parts.iter().zip(requests) {
-        request.choose_holder();
         if let Some(until) = until {
             let left = until.saturating_duration_since(context.now());
             if left.is_zero() {

@@ -14,8 +14,7 @@ use crate::acquire::builder::choices::Options;
 use crate::acquire::builder::obtain::Obtain;
 use crate::error::Result;
 use crate::hold::extend::extend;
-use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, impl_held, loss, lost, protect};
-use crate::hold::owner::HoldOwner;
+use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, Share, impl_held, loss, lost, protect};
 use crate::protocol::token::Token;
 
 /// Several holds that were acquired together and end together, returned by acquisitions of a
@@ -67,7 +66,7 @@ impl MultiGuard {
 
     /// The fencing tokens with their names, in the order of [`names`](Self::names). Permits have none.
     pub fn tokens(&self) -> impl Iterator<Item = (&str, Token)> {
-        let token = |owned: &Arc<HoldOwner>| Some(owned.hold.token()).filter(|token| *token != Token::NONE);
+        let token = |owned: &Share| Some(owned.hold.token()).filter(|token| *token != Token::NONE);
         self.holds.iter().filter_map(move |owned| Some((&*owned.hold.keys.name, token(owned)?)))
     }
 
@@ -78,7 +77,7 @@ impl MultiGuard {
 
     /// The rest of the lease that ends first, by this client's own count. Zero after a loss. Sends no command.
     pub fn remaining(&self) -> Duration {
-        let remaining = |owned: &Arc<HoldOwner>| owned.hold.remaining(owned.context().now());
+        let remaining = |owned: &Share| owned.hold.remaining(owned.context().now());
         self.holds.iter().map(remaining).min().unwrap_or_default()
     }
 
@@ -109,7 +108,7 @@ impl MultiGuard {
 
     /// A signal of the first loss, for tasks and threads that do not have the guard. It outlives the guard.
     pub fn lost_signal(&self) -> LossSignal {
-        LossSignal::of_several(self.label.clone(), self.holds.iter().map(|owned| &**owned))
+        LossSignal::of_several(self.label.clone(), self.holds.iter().map(|owned| &***owned))
     }
 
     /// Runs `work` and stops it when one of the holds is lost, as [`LockGuard::protect`](crate::LockGuard::protect)
@@ -170,7 +169,7 @@ impl Obtain for MultiGuard {
 
 impl Sealed for MultiGuard {
     fn share(&self) -> Self {
-        Self { holds: self.holds.clone(), label: self.label.clone() }
+        Self { holds: self.holds.beside(), label: self.label.clone() }
     }
 
     fn loss(&self) -> Option<NamedLoss> {

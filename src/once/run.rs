@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use crate::error::Result;
+use crate::hold::covered::covered;
 use crate::hold::guard::{LockGuard, LossSignal};
-use crate::hold::run::covered;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 

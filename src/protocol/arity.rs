@@ -78,6 +78,9 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
     let change = ChangeArgs { old: id, new: id, units: 1, lease: LEASE, not_after: 0 };
     calls.add(Permits { limit: WRITE }.change(&keys, SITE, change));
+    let ticket = keys.kind.ticket(id, LEASE, 1);
+    calls.add(Permits { limit: WRITE }.drain(&keys, SITE, (ticket, 1)));
+    calls.add(keys.kind.with(|resource| resource.cancel(&keys, SITE, ticket.keeping(1), false)));
     calls.add(Permits { limit: 3 }.store(&keys, SITE, 0));
     calls.add(Permits { limit: 3 }.inspect(&keys, 0));
 

@@ -73,6 +73,11 @@ impl Scripts<'_> {
         self.send_quietly(call).await
     }
 
+    /// Ends one part of a hold, see [`Ticket::rest`].
+    pub(crate) async fn give_back(self, keys: &Keys, ticket: Ticket) -> Result<Cancelled, Failure> {
+        self.send(keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, false))).await
+    }
+
     /// Like [`cancel`](Self::cancel), over the connection for calls that wait for `replicas` replicas, and after the
     /// calls sent before.
     pub(crate) async fn cancel_acknowledged(

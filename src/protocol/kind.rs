@@ -96,6 +96,6 @@ impl Kind {
 
     /// The ticket of an attempt.
     pub(crate) fn ticket(self, id: AttemptId, lease: Duration, amount: u32) -> Ticket {
-        Ticket { id, lease, claim: self.claim(amount) }
+        Ticket { id, lease, claim: self.claim(amount), rest: 0 }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct LeaseScripts {
     /// `None`: a cohort releases and queues up in one step.
     pub(super) ask_ahead: Option<&'static LazyLock<Script>>,
     pub(super) cancel: &'static LazyLock<Script>,
+    /// `None`: a hold has no parts.
+    pub(super) give_back: Option<&'static LazyLock<Script>>,
     pub(super) heartbeat: &'static LazyLock<Script>,
     pub(super) release: &'static LazyLock<Script>,
     pub(super) renew: &'static LazyLock<Script>,
@@ -48,6 +50,10 @@ impl Resource for Leased {
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled> {
+        if let Some(give_back) = self.scripts.give_back.filter(|_| ticket.rest > 0) {
+            let call = ScriptCall::new(give_back, keys.all(), cancelled);
+            return call.id(ticket.id).number(ticket.rest).limit(self.limit).site(site);
+        }
         let call = ScriptCall::new(self.scripts.cancel, keys.all(), cancelled);
         call.ticket(&ticket).end(from_tail).limit(self.limit).site(site)
     }

@@ -26,6 +26,7 @@ pub(super) const MUTEX: Leased = Leased {
         acquire: &ACQUIRE,
         ask_ahead: Some(&ASK_AHEAD),
         cancel: &CANCEL,
+        give_back: None,
         heartbeat: &HEARTBEAT,
         release: &RELEASE,
         renew: &RENEW,

@@ -7,7 +7,8 @@ use super::leased::{LeaseScripts, Leased};
 use super::limits::WRITE;
 use super::reply::ServerMillis;
 use super::script::scripts;
-use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
+use super::ticket::{Claim, Ticket};
+use reply::{Changed, Drained, Limited, PermitsInspected, changed, drained, limited, permits_inspected};
 
 mod change;
 pub(crate) mod reply;
@@ -19,6 +20,8 @@ scripts! {
     ACQUIRE = "acquire",
     CANCEL = "cancel",
     CHANGE = "change",
+    DRAIN = "drain",
+    GIVE_BACK = "give_back",
     HEARTBEAT = "heartbeat",
     INSPECT = "inspect",
     LIMIT = "limit",
@@ -40,6 +43,7 @@ impl Permits {
             acquire: &ACQUIRE,
             ask_ahead: None,
             cancel: &CANCEL,
+            give_back: Some(&GIVE_BACK),
             heartbeat: &HEARTBEAT,
             release: &RELEASE,
             renew: &RENEW,
@@ -58,6 +62,20 @@ impl Permits {
             .site(site)
     }
 
+    pub(super) fn drain<'a>(
+        self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        (ticket, not_after): (Ticket, ServerMillis),
+    ) -> ScriptCall<'a, Drained> {
+        ScriptCall::new(&DRAIN, keys.all(), drained)
+            .id(ticket.id)
+            .millis(ticket.lease)
+            .number(self.limit)
+            .number(not_after)
+            .site(site)
+    }
+
     /// Stores the limit, which overrides those of all call sites.
     pub(super) fn store<'a>(self, keys: &'a Keys, site: Site<'a>, not_after: ServerMillis) -> ScriptCall<'a, Limited> {
         ScriptCall::new(&LIMIT, keys.all(), limited).number(self.limit).number(not_after).site(site)
@@ -73,6 +91,12 @@ impl Scripts<'_> {
     /// Changes a hold of a semaphore or a read-write lock. The following calls are for these two as well.
     pub(crate) async fn change(self, keys: &Keys, limit: u32, args: ChangeArgs) -> Result<Changed, Failure> {
         self.send(Permits { limit }.change(keys, self.site(keys), args)).await
+    }
+
+    /// Takes all permits that are free, for the attempt of the ticket. How many the ticket asks for does not matter.
+    pub(crate) async fn drain(self, keys: &Keys, ticket: Ticket, not_after: ServerMillis) -> Result<Drained, Failure> {
+        let Claim::Units { limit, .. } = ticket.claim else { return Err(Failure::NeverHeld(keys.kind.word())) };
+        self.send(Permits { limit }.drain(keys, self.site(keys), (ticket, not_after))).await
     }
 
     pub(crate) async fn set_limit(self, keys: &Keys, limit: u32, not_after: ServerMillis) -> Result<Limited, Failure> {

@@ -55,7 +55,8 @@ pub(crate) struct RenewArgs<'a> {
 pub(crate) trait Resource {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired>;
 
-    /// Ends an acquisition in any state: queued or granted.
+    /// Ends an acquisition in any state: queued or granted. If the ticket has a [rest](Ticket::rest), the hold goes on
+    /// with that.
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled>;
 
     fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply>;

@@ -12,6 +12,8 @@ pub(crate) struct Ticket {
     pub(crate) id: AttemptId,
     pub(crate) lease: Duration,
     pub(crate) claim: Claim,
+    /// For the end of a part of a hold of permits: the units that the other parts have. 0 otherwise.
+    pub(crate) rest: u32,
 }
 
 /// The claim of a ticket.
@@ -37,6 +39,11 @@ impl Claim {
 }
 
 impl Ticket {
+    /// The same, to end one part of the hold. The other parts keep so many units.
+    pub(crate) fn keeping(self, rest: u32) -> Self {
+        Self { rest, ..self }
+    }
+
     pub(crate) fn text(&self) -> String {
         let (id, lease) = (self.id.text(), self.lease.as_millis());
         match self.claim {
@@ -58,7 +65,7 @@ impl Ticket {
             [lease, units, limit] => (lease, Claim::Units { units: amount(units)?, limit: amount(limit)? }),
             _ => return None,
         };
-        Some(Self { id, lease: Duration::from_millis(lease), claim })
+        Some(Self { id, lease: Duration::from_millis(lease), claim, rest: 0 })
     }
 
     /// How long the ticket lives without a heartbeat.
@@ -82,15 +89,18 @@ mod tests {
     #[test]
     fn spelling() {
         let id = AttemptId { client: Uuid::from_u128(7), n: 12 };
-        let text = |claim| Ticket { id, lease: Duration::from_millis(1500), claim }.text();
+        let text = |claim| Ticket { id, lease: Duration::from_millis(1500), claim, rest: 0 }.text();
         assert_eq!(text(Claim::Tokens(2)), "00000000-0000-0000-0000-000000000007:12/1500/2");
         assert_eq!(text(Claim::Units { units: 2, limit: 5 }), "00000000-0000-0000-0000-000000000007:12/1500/2/5");
         assert_eq!(text(Claim::Nothing), id.text());
         for claim in [Claim::Tokens(2), Claim::Units { units: 2, limit: 5 }] {
-            let ticket = Ticket { id, lease: Duration::from_millis(1500), claim };
+            let ticket = Ticket { id, lease: Duration::from_millis(1500), claim, rest: 0 };
             assert_eq!(Ticket::parse(&ticket.text()), Some(ticket));
         }
-        assert_eq!(Ticket::parse(&id.text()), Some(Ticket { id, lease: Duration::ZERO, claim: Claim::Nothing }));
+        assert_eq!(
+            Ticket::parse(&id.text()),
+            Some(Ticket { id, lease: Duration::ZERO, claim: Claim::Nothing, rest: 0 })
+        );
         for junk in
             ["", "7", "{}/", "{}/1500", "{}/1500/", "{}/1500/x", "{}/1500/-1", "{}/1500/4294967296", "{}/1/2/3/4"]
         {

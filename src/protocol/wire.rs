@@ -181,6 +181,17 @@ impl Resource {
         sent(self.permits().change(&self.keys, self.site(), args))
     }
 
+    /// Takes all permits that are free.
+    pub fn drain(&self, attempt: Attempt) -> Request {
+        sent(self.permits().drain(&self.keys, self.site(), (self.ticket_of(attempt), attempt.not_after)))
+    }
+
+    /// Gives permits of a hold back, so that `rest` are left.
+    pub fn give_back(&self, attempt: Attempt, rest: u32) -> Request {
+        let ticket = self.ticket_of(attempt).keeping(rest);
+        sent(self.keys.kind.with(|resource| resource.cancel(&self.keys, self.site(), ticket, false)))
+    }
+
     /// Stores the limit.
     pub fn store_limit(&self, not_after: u64) -> Request {
         sent(self.permits().store(&self.keys, self.site(), not_after))

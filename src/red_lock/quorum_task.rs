@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::guard::{release, release_with};
+use crate::hold::guard::{Share, release, release_with};
 use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::mutant::{self, Mutant};
@@ -203,7 +203,7 @@ impl QuorumTask {
             turn = turn.or(left.map(|left| Arc::new(*left)));
         }
         if let Some(turn) = turn.take_if(|turn| masters.answers_to(turn.context())) {
-            together(masters.executor(), limit, [release(turn)]).await;
+            together(masters.executor(), limit, [release(Share::new(turn))]).await;
         }
         drop(turn);
         // The caller may acquire again at once.

@@ -6,6 +6,9 @@ pub(crate) mod limit;
 mod cancel;
 mod cohort;
 
+mod all;
+mod parts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

@@ -69,7 +69,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         units(at),
         limit(at),
         ticket_ttl(),
-        mostly(&["0", "0", "1", "2"], &["-1", "x", ""]),
+        mostly(&["0", "1", "1", "2"], &["-1", "x", ""]),
         not_after(),
         inbox(),
         counts_everyone(),
@@ -106,8 +106,11 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         inbox(),
         counts_everyone(),
     ];
+    let drain = [vec![attempt_id(), lease(), limit(at), not_after()], vec![inbox(), counts_everyone()]].concat();
+    let rest = mostly(&["1", "1", "2"], &["0", "-1", "x", "", "1e0"]);
+    let give_back = [vec![attempt_id(), rest], site(at)].concat();
     prop_oneof![
-        12 => of("permit_acquire", acquire),
+        14 => of("permit_acquire", acquire),
         5 => of("permit_release", release),
         6 => of("permit_cancel", cancel),
         3 => heartbeat,
@@ -115,6 +118,8 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         4 => of("permit_change", change),
         if at == SEMAPHORE { 1 } else { 0 } => of("permit_limit", set_limit),
         1 => of("permit_inspect", vec![limit(at), listed()]),
+        if at == SEMAPHORE { 2 } else { 0 } => of("permit_drain", drain),
+        if at == SEMAPHORE { 2 } else { 0 } => of("permit_give_back", give_back),
     ]
     .boxed()
 }

@@ -17,6 +17,7 @@ mod background;
 mod bounds;
 mod change;
 mod cohort;
+mod drain;
 mod election;
 mod failover;
 mod faulty;
@@ -29,6 +30,7 @@ mod lease;
 mod limiter;
 mod messages;
 mod once;
+mod parts;
 #[cfg(feature = "tokio")]
 mod processes;
 #[cfg(feature = "tokio")]

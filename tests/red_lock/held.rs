@@ -98,6 +98,9 @@ async fn a_holder_enters_again_at_once_and_the_last_guard_releases(env: Env) {
     program.counts.iter().for_each(|counts| counts.reset());
     let inner = program.locks.clone().lock("a").holder(&me).now_or_never_guard();
     assert_eq!(inner.token(), outer.token());
+    assert_eq!((outer.guard_count(), inner.guard_count()), (2, 2));
+    let denied = program.locks.lock("a").holder(&me).deny_reentry().await.unwrap_err();
+    assert_eq!(denied.kind(), ErrorKind::WouldDeadlock);
     assert!(program.counts.iter().all(|counts| counts.total() == 0));
     outer.release().await.unwrap();
     assert!(inner.is_valid() && program.locks.try_lock("a").await.unwrap().is_none());

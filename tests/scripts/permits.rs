@@ -3,7 +3,9 @@
 mod acquire;
 mod bounds;
 mod change;
+mod drain;
 mod duplicates;
+mod give_back;
 mod half_state;
 mod heartbeat;
 pub mod lab;

@@ -21,6 +21,7 @@ fn all() -> ConfigBuilder {
         .shutdown_timeout(Duration::from_micros(1_500))
         .acknowledged_by(2)
         .client_id(ID.parse().unwrap())
+        .label("web-7")
         .connect_in_background(true)
         .names_in_metrics(true)
 }
@@ -36,6 +37,7 @@ handoff_time = "0s"
 shutdown_timeout = "1ms 500us"
 acknowledged_by = 2
 client_id = "67e55044-10b1-426f-9247-bb680e5fe0c8"
+label = "web-7"
 connect_in_background = true
 names_in_metrics = true
 "#;
@@ -65,6 +67,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(shown(&config), shown(&Config::builder().lease(Duration::from_secs(20)).build().unwrap()));
     // An identity that was not set is drawn by each client, so it is not written.
     assert!(!toml::to_string(&config).unwrap().contains("client_id"));
+    assert!(!toml::to_string(&config).unwrap().contains("label"));
 }
 
 /// The environment has nothing but text.

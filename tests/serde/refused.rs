@@ -65,8 +65,8 @@ fn a_duration_needs_its_unit() {
 #[test]
 fn a_name_that_is_no_setting_is_refused() {
     let expected = "unknown field `leese`, expected one of `prefix`, `lease`, `command_timeout`, `retry_timeout`, \
-                    `handoff_time`, `shutdown_timeout`, `acknowledged_by`, `client_id`, `connect_in_background`, \
-                    `names_in_metrics`";
+                    `handoff_time`, `shutdown_timeout`, `acknowledged_by`, `client_id`, `label`, \
+                    `connect_in_background`, `names_in_metrics`";
     for error in [from_toml("leese = '30s'"), from_environment("LEESE", "30s")] {
         assert!(error.contains(expected), "{error}");
     }

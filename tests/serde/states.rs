@@ -34,7 +34,7 @@ fn remaining(value: &mut Value) -> Duration {
 async fn a_lock_and_its_token() {
     let client = client().await;
     let lock = client.lock("orders:42");
-    assert_eq!(there_and_back(&lock.inspect().await.unwrap()), json!({ "holder": null, "waiters": 0 }));
+    assert_eq!(there_and_back(&lock.inspect().await.unwrap()), json!({ "holder": null, "waiters": 0, "queue": [] }));
     let guard = lock.lock().lease(Duration::from_secs(3_600)).await.unwrap();
     let token = guard.token();
     assert_eq!(serde_json::to_value(token).unwrap(), json!(token.get()));
@@ -43,9 +43,30 @@ async fn a_lock_and_its_token() {
     let mut value = there_and_back(&lock.inspect().await.unwrap());
     let left = remaining(&mut value["holder"]);
     assert!(left > Duration::from_secs(60) && left <= Duration::from_secs(3_600), "{left:?}");
-    let holder = json!({ "client": client.id().to_string(), "token": token.get(), "idle": false });
-    assert_eq!(value, json!({ "holder": holder, "waiters": 0 }));
+    let holder = json!({ "client": client.id().to_string(), "label": null, "token": token.get(), "idle": false });
+    assert_eq!(value, json!({ "holder": holder, "waiters": 0, "queue": [] }));
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn those_who_wait() {
+    let client = client().await;
+    let (lock, semaphore) = (client.lock("a"), client.semaphore("a", 3));
+    let (guard, permits) = (lock.lock().await.unwrap(), semaphore.acquire_many(3).await.unwrap());
+    let (locks, acquires) = (lock.clone(), semaphore.clone());
+    let acquires = async move { acquires.acquire_many(2).await };
+    let waiting = tokio::spawn(async move { futures::join!(async { locks.lock().await }, acquires) });
+    while lock.inspect().await.unwrap().waiters + semaphore.inspect().await.unwrap().waiters < 2 {
+        tokio::task::yield_now().await;
+    }
+    let waiter = |waits_for| json!([{ "client": client.id().to_string(), "label": null, "waits_for": waits_for }]);
+    assert_eq!(there_and_back(&lock.inspect().await.unwrap())["queue"], waiter(json!("lock")));
+    assert_eq!(there_and_back(&semaphore.inspect().await.unwrap())["queue"], waiter(json!({ "permits": 2 })));
+    guard.release().await.unwrap();
+    permits.release().await.unwrap();
+    let (guard, permits) = waiting.await.unwrap();
+    guard.unwrap().release().await.unwrap();
+    permits.unwrap().release().await.unwrap();
 }
 
 #[test]
@@ -70,15 +91,15 @@ async fn readers_permits_and_latches() {
 
     let mut value = there_and_back(&semaphore.inspect().await.unwrap());
     assert!(remaining(&mut value["holders"][0]) > Duration::ZERO);
-    let holder = json!({ "client": client.id().to_string(), "count": 2 });
-    assert_eq!(value, json!({ "limit": 5, "used": 2, "holders": [holder], "waiters": 0 }));
+    let holder = json!({ "client": client.id().to_string(), "label": null, "count": 2 });
+    assert_eq!(value, json!({ "limit": 5, "used": 2, "holders": [holder], "waiters": 0, "queue": [] }));
 
     let none = there_and_back(&latch.inspect().await.unwrap());
-    assert_eq!(none, json!({ "count": 0, "remaining": null, "waiters": 0 }));
+    assert_eq!(none, json!({ "count": 0, "remaining": null, "waiters": 0, "queue": [] }));
     latch.try_set(3, Duration::from_secs(3_600)).await.unwrap();
     let mut value = there_and_back(&latch.inspect().await.unwrap());
     assert!(remaining(&mut value) > Duration::from_secs(60));
-    assert_eq!(value, json!({ "count": 3, "waiters": 0 }));
+    assert_eq!(value, json!({ "count": 3, "waiters": 0, "queue": [] }));
 
     permit.release().await.unwrap();
     reading.release().await.unwrap();

@@ -76,6 +76,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("left_cohort", |stage| Box::pin(cohort::left_cohort(stage))),
     ("kept_guard", |stage| Box::pin(cohort::kept_guard(stage))),
     ("shared_cohort", |stage| Box::pin(cohort::shared_cohort(stage))),
+    ("parted_permits", |stage| Box::pin(cohort::parted_permits(stage))),
     ("late_clock", |stage| Box::pin(cohort::late_clock(stage))),
     ("asked_for_idle", |stage| Box::pin(retained::asked_for_idle(stage))),
     ("closed_idle", |stage| Box::pin(retained::closed_idle(stage))),

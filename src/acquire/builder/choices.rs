@@ -52,6 +52,9 @@ pub(crate) struct Choices {
     pub(super) at_most: Option<Duration>,
     pub(super) replicas: Option<u32>,
     pub(super) holder: Option<Holder>,
+    pub(super) denies_reentry: bool,
+    /// Whether to take all permits that are free.
+    pub(super) takes_all: bool,
     pub(super) max_waiters: Option<u32>,
     /// How long the hold is kept idle.
     pub(super) retained: Option<Duration>,
@@ -182,6 +185,8 @@ impl Choices {
             for_retained: self.for_retained.unwrap_or(FOR_RETAINED),
             timeout: self.timeout,
             holder: self.holder,
+            denies_reentry: self.denies_reentry,
+            takes_all: self.takes_all,
         })
     }
 

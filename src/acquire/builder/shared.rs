@@ -27,6 +27,11 @@ macro_rules! builder {
                 self
             }
 
+            pub(crate) fn denying_reentry(mut self) -> Self {
+                self.options.choices.denies_reentry = true;
+                self
+            }
+
             /// Sets the renewed lease of this hold: 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
             /// ([`MAX_LEASE`](crate::MAX_LEASE)). The default is the [client's lease](crate::ConfigBuilder::lease).
             ///

@@ -34,6 +34,13 @@ pub struct TryAcquire<G = LockGuard> {
 }
 
 impl<G> TryAcquire<G> {
+    /// Takes all permits of the semaphore that are free.
+    pub(crate) fn of_all(primitive: &Primitive, operation: &'static str) -> Self {
+        let mut all = Self::new(primitive, operation, 1);
+        all.options.choices.takes_all = true;
+        all
+    }
+
     /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)
     /// limits it as well, and is the only limit by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -57,6 +64,12 @@ impl<G: Reentrant> TryAcquire<G> {
     /// holder.
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
+    }
+
+    /// See [`Acquire::deny_reentry`](crate::Acquire::deny_reentry). A hold of the same holder is the error
+    /// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock), and not `None`.
+    pub fn deny_reentry(self) -> Self {
+        self.denying_reentry()
     }
 }
 

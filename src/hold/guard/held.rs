@@ -14,7 +14,7 @@ mod sealed {
 
     /// What only the library can do with any guard.
     pub trait Sealed: Obtain {
-        /// Another guard of the same hold.
+        /// Another guard of the same hold, which the caller does not know of.
         fn share(&self) -> Self;
 
         /// The loss of the hold, if it is lost by now.
@@ -158,7 +158,7 @@ macro_rules! guards_of_one_hold {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
             fn share(&self) -> Self {
-                Self::new(self.owned.clone())
+                Self { owned: self.owned.beside() }
             }
 
             fn loss(&self) -> Option<NamedLoss> {
@@ -174,7 +174,23 @@ macro_rules! guards_of_one_hold {
     )+};
 }
 
-guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard);
+
+impl sealed::Sealed for Permit {
+    fn share(&self) -> Self {
+        self.beside()
+    }
+
+    fn loss(&self) -> Option<NamedLoss> {
+        self.known_loss()
+    }
+
+    fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
+        self.first_loss()
+    }
+}
+
+impl_held!(Permit, Loss);
 
 /// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
 /// cannot implement this trait.

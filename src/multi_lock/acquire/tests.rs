@@ -34,7 +34,7 @@ fn holds_end_in_the_reverse_order() {
     let holds = finish(acquire_all(&options(&setup), true)).unwrap().unwrap();
     assert_eq!(holds.iter().map(|owned| &*owned.hold.keys.name).collect::<Vec<_>>(), ["a", "b", "c"]);
     // A second guard keeps all of the holds.
-    let shared = holds.clone();
+    let shared = holds.beside();
     drop(holds);
     assert!(cleaned_up(&setup).is_empty());
     drop(shared);

@@ -15,6 +15,14 @@ pub(crate) enum Changed {
     Stale { now: ServerMillis },
 }
 
+/// The answer to a request for all permits that are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drained {
+    Granted { units: u32, now: ServerMillis },
+    Busy { call_again: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limited {
     Limit { call_again: bool, now: ServerMillis },
@@ -48,6 +56,15 @@ pub(in crate::protocol) fn changed(fields: &mut Fields<'_>) -> Option<Changed> {
         "NOT_HELD" => Changed::NotHeld { call_again: fields.flag()?, now: fields.number()? },
         "BUSY" => Changed::Busy { call_again: fields.flag()?, now: fields.number()? },
         "STALE" => Changed::Stale { now: fields.number()? },
+        _ => return None,
+    })
+}
+
+pub(in crate::protocol) fn drained(fields: &mut Fields<'_>) -> Option<Drained> {
+    Some(match fields.word()? {
+        "GRANTED" => Drained::Granted { units: fields.units()?, now: fields.number()? },
+        "BUSY" => Drained::Busy { call_again: fields.flag()?, now: fields.number()? },
+        "STALE" => Drained::Stale { now: fields.number()? },
         _ => return None,
     })
 }
@@ -124,6 +141,7 @@ mod tests {
         {
             assert!(read(changed, &list(words)).is_err(), "{words:?}");
             assert!(read(limited, &list(words)).is_err(), "{words:?}");
+            assert!(read(drained, &list(words)).is_err(), "{words:?}");
             assert!(read(permits_inspected, &list(words)).is_err(), "{words:?}");
         }
     }

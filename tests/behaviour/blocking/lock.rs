@@ -15,6 +15,7 @@ use crate::blocking::lab::{LONG, Lab, everywhere};
 everywhere! {
     threads_exclude_each_other_and_tokens_grow,
     a_thread_enters_again_what_it_holds,
+    a_thread_can_deny_that_it_enters_again,
     another_thread_is_another_holder,
     a_holder_can_be_named,
     a_dropped_guard_has_released,
@@ -67,6 +68,25 @@ fn a_thread_enters_again_what_it_holds(lab: &Lab) {
     assert!(other.lock("a").try_lock().block().unwrap().is_none(), "one guard is left");
     inner.release().unwrap();
     other.lock("a").try_lock().block().unwrap().expect("free").release().unwrap();
+}
+
+fn a_thread_can_deny_that_it_enters_again(lab: &Lab) {
+    let client = lab.client();
+    let lock = client.lock("a");
+    let outer = lock.lock().deny_reentry().block().unwrap();
+    for error in [
+        lock.lock().deny_reentry().block().map(drop).unwrap_err(),
+        lock.try_lock().deny_reentry().block().map(drop).unwrap_err(),
+        client.lock_all(["a", "b"]).acquire().deny_reentry().block().map(drop).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::WouldDeadlock, "{error}");
+    }
+    let inner = lock.lock().block().unwrap();
+    assert_eq!((outer.guard_count(), inner.guard_count()), (2, 2));
+    drop(inner);
+    assert_eq!(outer.guard_count(), 1);
+    outer.release().unwrap();
+    lock.lock().run(|guard| assert_eq!(guard.guard_count(), 1)).unwrap();
 }
 
 fn another_thread_is_another_holder(lab: &Lab) {

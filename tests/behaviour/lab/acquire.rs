@@ -24,6 +24,7 @@ pub(super) struct Settings {
     retained: Option<Duration>,
     for_retained: Option<Duration>,
     holder: Option<Holder>,
+    denies_reentry: bool,
 }
 
 /// Sets those options of the builder that the test has set.
@@ -60,26 +61,30 @@ impl Settings {
 
     pub(super) fn of_reentrant<G: Reentrant>(&self, builder: bowline::Acquire<G>) -> bowline::Acquire<G> {
         let builder = self.of(builder);
-        if let Some(holder) = &self.holder { builder.holder(holder) } else { builder }
+        let builder = if let Some(holder) = &self.holder { builder.holder(holder) } else { builder };
+        if self.denies_reentry { builder.deny_reentry() } else { builder }
     }
 
     pub(super) fn of_reentrant_try<G: Reentrant>(&self, builder: bowline::TryAcquire<G>) -> bowline::TryAcquire<G> {
         let builder = self.of_try(builder);
-        if let Some(holder) = &self.holder { builder.holder(holder) } else { builder }
+        let builder = if let Some(holder) = &self.holder { builder.holder(holder) } else { builder };
+        if self.denies_reentry { builder.deny_reentry() } else { builder }
     }
 
     pub(super) fn of_blocking_reentrant<G: Reentrant>(
         &self,
         builder: blocking::Acquire<G>,
     ) -> blocking::Acquire<G, AnyThread> {
-        self.of(builder).holder(&self.thread())
+        let builder = self.of(builder).holder(&self.thread());
+        if self.denies_reentry { builder.deny_reentry() } else { builder }
     }
 
     pub(super) fn of_blocking_reentrant_try<G: Reentrant>(
         &self,
         builder: blocking::TryAcquire<G>,
     ) -> blocking::TryAcquire<G, AnyThread> {
-        self.of_try(builder).holder(&self.thread())
+        let builder = self.of_try(builder).holder(&self.thread());
+        if self.denies_reentry { builder.deny_reentry() } else { builder }
     }
 
     /// Each call has a thread of its own, which its guard leaves: a holder of its own stands for the thread's.
@@ -140,6 +145,11 @@ impl<T> Acquire<T> {
 
     pub(crate) fn holder(mut self, holder: &Holder) -> Self {
         self.settings.holder = Some(*holder);
+        self
+    }
+
+    pub(crate) fn deny_reentry(mut self) -> Self {
+        self.settings.denies_reentry = true;
         self
     }
 }

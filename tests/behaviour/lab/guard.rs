@@ -101,12 +101,20 @@ fn alone<G>(mut guard: Arc<G>) -> G {
 }
 
 impl LockGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
 }
 
 impl ReadGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
@@ -130,6 +138,10 @@ impl ReadGuard {
 }
 
 impl WriteGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }
@@ -143,6 +155,30 @@ impl WriteGuard {
 }
 
 impl Permit {
+    pub(crate) fn split(&mut self, count: u32) -> Option<Self> {
+        match &mut self.0 {
+            Either::Async(permit) => permit.split(count).map(Guard::of),
+            Either::Blocking(permit) => Arc::get_mut(permit).unwrap().split(count).map(Guard::of_blocking),
+        }
+    }
+
+    /// The permits that were not merged, with the error.
+    pub(crate) fn merge(&mut self, other: Self) -> std::result::Result<(), (Self, bowline::Error)> {
+        match (&mut self.0, other.0) {
+            (Either::Async(permit), Either::Async(other)) => permit.merge(other).map_err(|error| {
+                let why = error.error().clone();
+                (Guard::of(error.into_permit()), why)
+            }),
+            (Either::Blocking(permit), Either::Blocking(other)) => {
+                Arc::get_mut(permit).unwrap().merge(alone(other)).map_err(|error| {
+                    let why = error.error().clone();
+                    (Guard::of_blocking(error.into_permit()), why)
+                })
+            }
+            _ => panic!("one test uses one API"),
+        }
+    }
+
     pub(crate) fn count(&self) -> u32 {
         either!(&self.0, guard => guard.count())
     }

@@ -125,6 +125,10 @@ impl Semaphore {
         try_acquire!(self.0, try_acquire_many(count), Permit, of_try, of_try)
     }
 
+    pub(crate) fn try_acquire_all(&self) -> Acquire<Option<Permit>> {
+        try_acquire!(self.0, try_acquire_all(), Permit, of_try, of_try)
+    }
+
     pub(crate) fn available(&self) -> BoxFuture<'static, Result<u32>> {
         call!(self.0, available)
     }

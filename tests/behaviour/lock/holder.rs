@@ -24,7 +24,10 @@ on_every_server! {
     try_lock_re_enters_and_does_not_wait_for_its_own_holder,
     after_a_loss_the_holder_gets_a_new_hold,
     every_guard_of_a_lost_hold_says_so,
-    a_holder_is_one_of_its_client_only;
+    a_holder_is_one_of_its_client_only,
+    a_denied_re_entry_is_an_error_at_once,
+    a_denied_re_entry_waits_for_an_acquisition_of_its_holder,
+    the_guards_of_a_hold_are_counted;
     re_entry_keeps_the_lease_of_the_hold,
 }
 
@@ -229,4 +232,75 @@ async fn a_holder_is_one_of_its_client_only(env: Env) {
     let other = a.lock("b").lock().holder(&holder).await.unwrap();
     assert_ne!(other.name(), guard.name());
     drop((guard, other));
+}
+
+async fn a_denied_re_entry_is_an_error_at_once(env: Env) {
+    let client = env.client().await;
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    // Free, or another's: as without the option.
+    let guard = lock.lock().holder(&holder).deny_reentry().await.unwrap();
+    assert!(lock.try_lock().holder(&Holder::new()).deny_reentry().await.unwrap().is_none());
+    assert!(lock.try_lock().deny_reentry().await.unwrap().is_none());
+    client.counts.reset();
+    for error in [
+        lock.lock().holder(&holder).deny_reentry().await.map(drop).unwrap_err(),
+        lock.try_lock().holder(&holder).deny_reentry().await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.name()), (ErrorKind::WouldDeadlock, Some("a")), "{error}");
+    }
+    assert_eq!((client.counts.total(), guard.guard_count()), (0, 1));
+    // The hold can still be re-entered, and is released by the last guard.
+    let inner = lock.lock().holder(&holder).await.unwrap();
+    guard.release().await.unwrap();
+    assert!(inner.is_valid());
+    inner.release().await.unwrap();
+    // A hold that is lost is in nobody's way.
+    let short = Duration::from_millis(150);
+    let lost = lock.lock().holder(&holder).deny_reentry().expires_after(short).await.unwrap();
+    env.soon("the loss", lost.lost()).await;
+    let again = env.soon("a new hold", lock.lock().holder(&holder).deny_reentry()).await.unwrap();
+    assert!(again.token() > lost.token());
+    again.release().await.unwrap();
+}
+
+async fn a_denied_re_entry_waits_for_an_acquisition_of_its_holder(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    let held = other.lock("a").lock().await.unwrap();
+    let first = env.spawn({
+        let lock = lock.clone();
+        async move { lock.lock().holder(&holder).timeout(LONG).await.unwrap() }
+    });
+    queued(&env, &other.lock("a"), 1).await;
+    let mut denied = Box::pin(async { lock.lock().holder(&holder).deny_reentry().timeout(LONG).await.map(drop) });
+    assert!(poll_once(&mut denied).await.is_none());
+    assert!(lock.try_lock().holder(&holder).deny_reentry().await.unwrap().is_none());
+    held.release().await.unwrap();
+    let first = env.soon("the first one acquires", first).await;
+    assert_eq!(env.soon("the answer", denied).await.unwrap_err().kind(), ErrorKind::WouldDeadlock);
+    first.release().await.unwrap();
+}
+
+async fn the_guards_of_a_hold_are_counted(env: Env) {
+    let client = env.client().await;
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    let alone = lock.lock().await.unwrap();
+    assert_eq!(alone.guard_count(), 1);
+    alone.release().await.unwrap();
+    let outer = lock.lock().holder(&holder).await.unwrap();
+    assert_eq!(outer.guard_count(), 1);
+    let inner = lock.try_lock().holder(&holder).await.unwrap().expect("re-entered");
+    let all = client.lock_all(&["a", "b"]).acquire().holder(&holder).await.unwrap();
+    client.counts.reset();
+    assert_eq!((outer.guard_count(), inner.guard_count()), (3, 3));
+    assert_eq!(client.counts.total(), 0);
+    all.release().await.unwrap();
+    assert_eq!(outer.guard_count(), 2);
+    inner.keep().unwrap();
+    assert_eq!(outer.guard_count(), 1);
+    drop(lock.lock().holder(&holder).await.unwrap());
+    env.eventually("one guard", async || outer.guard_count() == 1).await;
+    // Kept in Redis until its lease ends, unless an operator ends it.
+    outer.release().await.unwrap();
+    lock.force_release().await.unwrap();
 }

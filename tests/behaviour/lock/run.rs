@@ -212,8 +212,9 @@ async fn run_inside_a_hold_of_its_holder_keeps_the_hold(env: Env) {
     let client = env.client().await;
     let (lock, holder) = (client.lock("a"), Holder::new());
     let outer = lock.lock().holder(&holder).await.unwrap();
-    let inner = lock.lock().holder(&holder).run(async |guard| guard.token()).await.unwrap();
-    assert_eq!(inner, outer.token());
+    let inner = lock.lock().holder(&holder).run(async |guard| (guard.token(), guard.guard_count()));
+    assert_eq!(inner.await.unwrap(), (outer.token(), 2));
+    assert_eq!(outer.guard_count(), 1);
     assert!(outer.is_valid());
     assert!(lock.try_lock().await.unwrap().is_none(), "the outer guard holds");
     outer.release().await.unwrap();
@@ -222,8 +223,9 @@ async fn run_inside_a_hold_of_its_holder_keeps_the_hold(env: Env) {
 async fn a_guard_that_outlives_its_run_keeps_the_hold(env: Env) {
     let client = env.client().await;
     let lock = client.lock("a");
-    let guard = lock.lock().run(async |guard| guard).await.unwrap();
+    let guard = lock.lock().holder(&Holder::new()).run(async |guard| guard).await.unwrap();
     assert!(guard.is_valid());
+    assert_eq!(guard.guard_count(), 1);
     assert!(lock.try_lock().await.unwrap().is_none());
     let released: Result<()> = guard.release().await;
     released.unwrap();

@@ -15,6 +15,7 @@ on_every_server! {
     the_lease_that_ends_first_counts,
     fixed_leases_are_extended_together,
     a_holder_re_enters_what_it_holds,
+    a_denied_re_entry_of_any_name_is_an_error_at_once,
     re_entry_of_all_costs_no_command,
 }
 
@@ -145,5 +146,27 @@ async fn re_entry_of_all_costs_no_command(env: Env) {
     let error = all.acquire().holder(&holder).await.unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::WouldDeadlock, Some("a")));
     reading.release().await.unwrap();
+    nothing_is_left(&env).await;
+}
+
+/// Also if the name comes last, and another holder has the first one.
+async fn a_denied_re_entry_of_any_name_is_an_error_at_once(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let (holder, all) = (Holder::new(), client.lock_all(&["a", "b", "c"]));
+    let outer = client.lock("c").lock().holder(&holder).await.unwrap();
+    let held = other.lock("a").lock().await.unwrap();
+    client.counts.reset();
+    for error in [
+        env.soon("the error", all.acquire().holder(&holder).deny_reentry()).await.map(drop).unwrap_err(),
+        all.try_acquire().holder(&holder).deny_reentry().await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.name()), (ErrorKind::WouldDeadlock, Some("c")), "{error}");
+    }
+    assert_eq!(client.counts.total(), 0);
+    held.release().await.unwrap();
+    outer.release().await.unwrap();
+    let guard = all.acquire().holder(&holder).deny_reentry().timeout(LONG).await.unwrap();
+    assert_eq!(all.acquire().holder(&holder).deny_reentry().await.unwrap_err().kind(), ErrorKind::WouldDeadlock);
+    guard.release().await.unwrap();
     nothing_is_left(&env).await;
 }

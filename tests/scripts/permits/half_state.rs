@@ -28,6 +28,8 @@ fn assert_all_refuse(lab: &mut Permits, r: &Attempt, w: &Attempt) {
     lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[w]));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[r, w]));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_change(r, &writer(1, 2)));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_drain(&attempt(3, 3)));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_give_back(r, 1));
 }
 
 /// Only a semaphore has a limit, and it has no counter.

@@ -76,6 +76,13 @@ impl Changed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drained {
+    Granted(u32),
+    Busy { more: bool },
+    Stale,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limited {
     Limit { more: bool },
     Stale,

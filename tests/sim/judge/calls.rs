@@ -36,10 +36,16 @@ impl Judge {
                     if verb == "ask_ahead" {
                         attempt.span = attempt.span.max(number(&call, 3));
                     }
-                    if let "acquire" | "change" = verb {
+                    let lease = match verb {
+                        "acquire" => Some(2),
+                        "change" => Some(3),
+                        "drain" => Some(1),
+                        _ => None,
+                    };
+                    if let Some(lease) = lease {
                         attempt.first_asking.get_or_insert(now);
                         attempt.asking = now;
-                        attempt.lease = Duration::from_millis(number(&call, if verb == "acquire" { 2 } else { 3 }));
+                        attempt.lease = Duration::from_millis(number(&call, lease));
                     }
                     // A client that renews has learned of its grant, even while it waits for the replicas.
                     attempt.delivered |= verb == "renew";

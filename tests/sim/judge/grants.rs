@@ -47,7 +47,8 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Attempt ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "ask_ahead" | "release" | "force_release" | "wait" | "watch" | "set" | "count_down" | "delete" => {
+        "acquire" | "drain" | "ask_ahead" | "release" | "force_release" | "wait" | "watch" | "set" | "count_down"
+        | "delete" => {
             vec![arg(call, 0)]
         }
         "cancel" => vec![id_of(arg(call, 0))],
@@ -142,7 +143,7 @@ impl Step<'_> {
 
     /// I10: a second copy of a request is told what the first one got.
     fn again(&self) -> Option<String> {
-        let asks = verb(&self.call) == "acquire" && self.word != "GRANTED";
+        let asks = matches!(verb(&self.call), "acquire" | "drain") && self.word != "GRANTED";
         let id = subjects(&self.call).into_iter().find(|id| asks && self.held(id))?;
         Some(format!("I10 {id} holds, and was told {}", self.word))
     }
@@ -194,6 +195,12 @@ impl Step<'_> {
                 let lease = Duration::from_millis(number(&self.call, 2));
                 queue.push(Ticket { id: ids[0].to_owned(), units, lease, expires_ms: 0.0 });
             }
+            // Whoever drains is behind all others, and takes what they leave.
+            "drain" => {
+                let units = self.after.hold(ids[0]).map_or(1, |hold| hold.units);
+                let lease = Duration::from_millis(number(&self.call, 1));
+                queue.push(Ticket { id: ids[0].to_owned(), units, lease, expires_ms: 0.0 });
+            }
             _ => {}
         }
         queue
@@ -208,7 +215,7 @@ impl Step<'_> {
         let mut free = self.after.limit.saturating_sub(kept.map(|hold| hold.units).sum());
         // The caller reads the reply and needs no message. Its tickets are refreshed first.
         let own = match verb(&self.call) {
-            "acquire" | "heartbeat" => subjects(&self.call),
+            "acquire" | "drain" | "heartbeat" => subjects(&self.call),
             "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };
@@ -248,7 +255,7 @@ impl Step<'_> {
         match (verb(&self.call), self.word) {
             ("renew" | "inspect" | "ask_ahead", _) | (_, "STALE" | "FULL" | "OVER") => false,
             // A caller that already holds gets the same answer again.
-            ("acquire", _) => !self.held(subjects(&self.call)[0]),
+            ("acquire" | "drain", _) => !self.held(subjects(&self.call)[0]),
             _ => true,
         }
     }

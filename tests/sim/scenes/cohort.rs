@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use bowline::{LockGuard, Result};
+use bowline::{LockGuard, Permit, Result};
 use futures::future::{BoxFuture, Either, select, select_all};
 
 use crate::executor::Process;
@@ -193,6 +193,37 @@ pub async fn shared_cohort(mut stage: Stage) -> Played {
         rest = select_all(others);
     }
     Ok(())
+}
+
+/// A part of permits is dropped, and the rest is released while a cohort waits for as many as there were.
+pub async fn parted_permits(mut stage: Stage) -> Played {
+    const LIMIT: u32 = 4;
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let semaphore = stage.semaphore(process, LIMIT);
+    let mut permit = semaphore.acquire_many(3).non_fair().await.unwrap();
+    // Only the first of them has asked when the permits are released.
+    let stands = |_| {
+        let semaphore = semaphore.clone();
+        let mut waiting: BoxFuture<'static, Result<Permit>> =
+            Box::pin(async move { semaphore.acquire_many(3).non_fair().await });
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting
+    };
+    let waiting: Vec<_> = (0..3).map(stands).collect();
+    drop(permit.split(1));
+    permit.release().await.unwrap();
+    let late = "I3 permits are free, and a cohort waits";
+    let (next, _, rest) = stage.within(8 * stage.hop + MS, late, select_all(waiting)).await?;
+    let next = next.unwrap();
+    drop(rest);
+    let semaphore = stage.semaphore(other, LIMIT);
+    let all = loop {
+        if let Some(all) = semaphore.try_acquire_all().await.unwrap() {
+            break all;
+        }
+        stage.sleep(MS).await;
+    };
+    must(next.count() + all.count() <= LIMIT, "I5 more permits are held than the limit")
 }
 
 /// The server's clock stands before the tokens, so that they are counted, one by one.

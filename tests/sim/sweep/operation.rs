@@ -495,6 +495,49 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "try_acquire_all",
+        on: What::Permits(2),
+        start: |s| {
+            shared(s, |client| drops(async move { client.semaphore(NAME, permits(NAME)).try_acquire_all().await }))
+        },
+        ..PLAIN
+    },
+    Operation {
+        name: "parts, one after the other",
+        on: What::Permits(2),
+        start: |s| {
+            shared(s, |client| {
+                async move {
+                    let mut permit = client.semaphore(NAME, permits(NAME)).acquire_many(2).await?;
+                    let part = permit.split(1);
+                    part.expect("one of two").release().await?;
+                    permit.release().await
+                }
+                .boxed()
+            })
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "parts, one of them dropped, in a cohort",
+        on: What::Permits(2),
+        start: |s| {
+            shared(s, |client| {
+                async move {
+                    let semaphore = client.semaphore(NAME, permits(NAME));
+                    let mut permit = semaphore.acquire_many(2).non_fair().await?;
+                    drop(permit.split(1));
+                    permit.release().await
+                }
+                .boxed()
+            })
+        },
+        fails: LOST,
+        cohort: true,
+        ..PLAIN
+    },
+    Operation {
         name: "acquire, non_fair, in a cohort",
         on: What::Permits(1),
         start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_cohort(client, NAME))),

@@ -2,7 +2,7 @@
 
 use bowline::wire;
 
-use super::{Acquired, Changed, Inspected, Limited, Permits};
+use super::{Acquired, Changed, Drained, Inspected, Limited, Permits};
 use crate::lab::{
     Acquired as Granted, Attempt, Cancelled, HeartbeatReply, Released, Renewed, State, Words, attempt, is_held,
 };
@@ -153,6 +153,30 @@ impl Permits {
             "STALE" => Changed::Stale,
             other => panic!("{other}"),
         })
+    }
+
+    pub fn drain(&mut self, attempt: &Attempt) -> Drained {
+        self.try_drain(attempt).unwrap()
+    }
+
+    pub fn try_drain(&mut self, attempt: &Attempt) -> Result<Drained, String> {
+        let args = self.site().drain(attempt.wire()).words();
+        self.call("permit_drain", &args, |words| match &*words.word() {
+            "GRANTED" => Drained::Granted(words.next()),
+            "BUSY" => Drained::Busy { more: words.flag() },
+            "STALE" => Drained::Stale,
+            other => panic!("{other}"),
+        })
+    }
+
+    /// Leaves `rest` units.
+    pub fn give_back(&mut self, attempt: &Attempt, rest: u32) -> Cancelled {
+        self.try_give_back(attempt, rest).unwrap()
+    }
+
+    pub fn try_give_back(&mut self, attempt: &Attempt, rest: u32) -> Result<Cancelled, String> {
+        let args = self.site_of(attempt).give_back(attempt.wire(), rest).words();
+        self.call("permit_give_back", &args, Cancelled::read)
     }
 
     pub fn set_limit(&mut self, limit: u32) -> Limited {
