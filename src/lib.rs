@@ -66,6 +66,7 @@ mod protocol;
 mod red_lock;
 #[cfg(feature = "_redis")]
 mod redis;
+mod revoke;
 mod runtime;
 mod rw_lock;
 mod semaphore;
@@ -116,6 +117,7 @@ pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
+pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};

@@ -13,6 +13,7 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, READ, WRITE};
 use crate::protocol::permits::reply::PermitsInspected;
+use crate::revoke::{Revoked, Whose, force_release};
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
@@ -116,6 +117,23 @@ impl RwLock {
             }
         }
         Ok(state)
+    }
+
+    /// Takes the lock away from its readers or its writer and hands it to the next waiters. Meant for operators.
+    ///
+    /// Takes at most 1,000 holds: those whose leases end first, of those that the server names when the call begins. The
+    /// clients of the holders are notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if they are subscribed.
+    /// Until the notification arrives the old holders may still act. See [`Revoked::token`].
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does
+    /// not answer or refuses. Some of the holds may have been taken then.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, any of the holds may or may not have been taken. Nothing is taken from those that
+    /// were granted after the call began.
+    pub async fn force_release(&self, whose: Whose) -> Result<Revoked> {
+        force_release(&self.primitive, WRITE, whose).await
     }
 }
 

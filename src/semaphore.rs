@@ -18,6 +18,7 @@ use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, WRITE};
 use crate::protocol::permits::reply::{Limited, PermitHold, PermitsInspected};
+use crate::revoke::{Revoked, Whose, force_release};
 
 /// The largest limit of a semaphore: 1,048,575.
 pub const MAX_PERMITS: u32 = WRITE - 1;
@@ -176,6 +177,23 @@ impl Semaphore {
                 Err(failure) => retry.again_after(failure).await?,
             }
         }
+    }
+
+    /// Takes permits away from their holders and hands them to the next waiters. Meant for operators.
+    ///
+    /// Takes at most 1,000 holds: those whose leases end first, of those that the server names when the call begins. The
+    /// clients of the holders are notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if they are subscribed.
+    /// Until the notification arrives the old holders may still act.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that does
+    /// not answer or refuses. Some of the holds may have been taken then.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, any of the holds may or may not have been taken. Nothing is taken from those that
+    /// were granted after the call began.
+    pub async fn force_release(&self, whose: Whose) -> Result<Revoked> {
+        force_release(&self.primitive, self.limit, whose).await
     }
 }
 

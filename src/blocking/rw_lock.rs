@@ -6,7 +6,7 @@ use super::acquire::{Acquire, TryAcquire};
 use super::guard::{ReadGuard, WriteGuard};
 use super::marker::ThisThread;
 use super::thread::{block, this_thread};
-use crate::{Executor, Result, RwLockState};
+use crate::{Executor, Result, Revoked, RwLockState, Whose};
 
 /// Like the guard, a `MutexGuard` is `Sync` but not `Send`.
 #[derive(Clone, Debug)]
@@ -46,6 +46,14 @@ impl RwLock {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<RwLockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
+    }
+
+    /// Takes the lock from its readers or its writer: see [`bowline::RwLock::force_release`](crate::RwLock::force_release).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn force_release(&self, whose: Whose) -> Result<Revoked> {
+        block(&self.executor, "force_release", Box::pin(self.inner.force_release(whose)))
     }
 }
 

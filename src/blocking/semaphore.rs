@@ -6,7 +6,7 @@ use super::acquire::{Acquire, TryAcquire};
 use super::guard::Permit;
 use super::marker::AnyThread;
 use super::thread::block;
-use crate::{Executor, MergeError, Result, SemaphoreState};
+use crate::{Executor, MergeError, Result, Revoked, SemaphoreState, Whose};
 
 /// A named number of permits for blocking code. Guarantees and fairness are those of
 /// [`bowline::Semaphore`](crate::Semaphore).
@@ -70,6 +70,14 @@ impl Semaphore {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
+    }
+
+    /// Takes permits from their holders: see [`bowline::Semaphore::force_release`](crate::Semaphore::force_release).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn force_release(&self, whose: Whose) -> Result<Revoked> {
+        block(&self.executor, "force_release", Box::pin(self.inner.force_release(whose)))
     }
 }
 

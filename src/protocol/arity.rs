@@ -82,6 +82,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Permits { limit: WRITE }.drain(&keys, SITE, (ticket, 1)));
     calls.add(keys.kind.with(|resource| resource.cancel(&keys, SITE, ticket.keeping(1), false)));
     calls.add(Permits { limit: 3 }.store(&keys, SITE, 0));
+    calls.add(Permits { limit: 3 }.force_release(&keys, SITE, &[const { String::new() }; REPEATS]));
     calls.add(Permits { limit: 3 }.inspect(&keys, 0));
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();

@@ -8,7 +8,10 @@ use super::limits::WRITE;
 use super::reply::ServerMillis;
 use super::script::scripts;
 use super::ticket::{Claim, Ticket};
-use reply::{Changed, Drained, Limited, PermitsInspected, changed, drained, limited, permits_inspected};
+use reply::{
+    Changed, Drained, Limited, PermitsInspected, PermitsRevoked, changed, drained, limited, permits_inspected,
+    permits_revoked,
+};
 
 mod change;
 pub(crate) mod reply;
@@ -21,6 +24,7 @@ scripts! {
     CANCEL = "cancel",
     CHANGE = "change",
     DRAIN = "drain",
+    FORCE_RELEASE = "force_release",
     GIVE_BACK = "give_back",
     HEARTBEAT = "heartbeat",
     INSPECT = "inspect",
@@ -81,6 +85,17 @@ impl Permits {
         ScriptCall::new(&LIMIT, keys.all(), limited).number(self.limit).number(not_after).site(site)
     }
 
+    /// The attempt ids are passed as they are stored, because another program may have written them.
+    pub(super) fn force_release<'a>(
+        self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        ids: &'a [String],
+    ) -> ScriptCall<'a, PermitsRevoked> {
+        let call = ScriptCall::new(&FORCE_RELEASE, keys.all(), permits_revoked).number(self.limit).site(site);
+        ids.iter().fold(call, |call, id| call.text(id))
+    }
+
     /// `listed`: how many tickets of the queue are wanted.
     pub(super) fn inspect(self, keys: &Keys, listed: u32) -> ScriptCall<'_, PermitsInspected> {
         ScriptCall::new(&INSPECT, keys.all(), permits_inspected).number(self.limit).number(listed)
@@ -101,6 +116,15 @@ impl Scripts<'_> {
 
     pub(crate) async fn set_limit(self, keys: &Keys, limit: u32, not_after: ServerMillis) -> Result<Limited, Failure> {
         self.send(Permits { limit }.store(keys, self.site(keys), not_after)).await
+    }
+
+    pub(crate) async fn force_release_permits(
+        self,
+        keys: &Keys,
+        limit: u32,
+        ids: &[String],
+    ) -> Result<PermitsRevoked, Failure> {
+        self.send(Permits { limit }.force_release(keys, self.site(keys), ids)).await
     }
 
     pub(crate) async fn inspect(self, keys: &Keys, limit: u32, listed: u32) -> Result<PermitsInspected, Failure> {

@@ -164,6 +164,11 @@ impl Resource {
         sent(mutex::force_release(&self.keys, self.site(), holder))
     }
 
+    /// Takes permits, readers and writers away by force.
+    pub fn force_release_permits(&self, holders: &[String]) -> Request {
+        sent(self.permits().force_release(&self.keys, self.site(), holders))
+    }
+
     /// Reads the state of the lock, with so many of its tickets.
     pub fn inspect_lock(&self, listed: u32) -> Request {
         sent(mutex::inspect(&self.keys, listed))

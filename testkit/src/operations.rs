@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bowline::{Client, Quota, Result, blocking};
+use bowline::{Client, Quota, Result, Whose, blocking};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join};
 
@@ -113,6 +113,12 @@ macro_rules! table {
                 ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
                 ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
                 ("force_release", false, |client, _| ready(calls!(client.lock("force").force_release()))),
+                ("force_release_rw", false, |client, _| {
+                    ready(calls!(client.rw_lock("force_rw").force_release(Whose::Everybody)))
+                }),
+                ("force_release_permits", false, |client, _| {
+                    ready(calls!(client.semaphore("force_permits", 2).force_release(Whose::Everybody)))
+                }),
             ],
             held: &[
         ("release", false, |client, _| holds!(client.lock("release").lock(), guard => guard.release())),

@@ -21,5 +21,6 @@ mod limiter;
 mod lock;
 mod multi_lock;
 mod once;
+mod revoke;
 mod rw_lock;
 mod semaphore;

@@ -109,6 +109,12 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
     let drain = [vec![attempt_id(), lease(), limit(at), not_after()], vec![inbox(), counts_everyone()]].concat();
     let rest = mostly(&["1", "1", "2"], &["0", "-1", "x", "", "1e0"]);
     let give_back = [vec![attempt_id(), rest], site(at)].concat();
+    let inspect = of("permit_inspect", vec![limit(at), listed()]);
+    let of_semaphores = prop_oneof![
+        1 => of("permit_limit", set_limit),
+        2 => of("permit_drain", drain),
+        2 => of("permit_give_back", give_back),
+    ];
     prop_oneof![
         14 => of("permit_acquire", acquire),
         5 => of("permit_release", release),
@@ -116,10 +122,9 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         3 => heartbeat,
         2 => renewed,
         4 => of("permit_change", change),
-        if at == SEMAPHORE { 1 } else { 0 } => of("permit_limit", set_limit),
-        1 => of("permit_inspect", vec![limit(at), listed()]),
-        if at == SEMAPHORE { 2 } else { 0 } => of("permit_drain", drain),
-        if at == SEMAPHORE { 2 } else { 0 } => of("permit_give_back", give_back),
+        1 => of("permit_force_release", [site(at), vec![attempt_id(), attempt_id()]].concat()),
+        1 => inspect.clone(),
+        5 => if at == SEMAPHORE { of_semaphores.boxed() } else { inspect.boxed() },
     ]
     .boxed()
 }

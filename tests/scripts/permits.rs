@@ -5,6 +5,7 @@ mod bounds;
 mod change;
 mod drain;
 mod duplicates;
+mod force_release;
 mod give_back;
 mod half_state;
 mod heartbeat;

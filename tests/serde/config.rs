@@ -82,6 +82,7 @@ fn every_setting_is_read_from_the_environment() {
         ("SHOP_SHUTDOWN_TIMEOUT", "1500us"),
         ("SHOP_ACKNOWLEDGED_BY", "2"),
         ("SHOP_CLIENT_ID", ID),
+        ("SHOP_LABEL", "web-7"),
         ("SHOP_CONNECT_IN_BACKGROUND", "true"),
         ("SHOP_NAMES_IN_METRICS", "true"),
         ("PATH", "not of this program"),

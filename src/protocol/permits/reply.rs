@@ -29,6 +29,15 @@ pub(crate) enum Limited {
     Stale { now: ServerMillis },
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PermitsRevoked {
+    pub(crate) holds: u64,
+    /// By which storage can reject the writer that was among the holds.
+    pub(crate) token: Option<Token>,
+    pub(crate) call_again: bool,
+    pub(crate) now: ServerMillis,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermitsInspected {
     pub(crate) used: u32,
@@ -75,6 +84,12 @@ pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Limited> {
         "STALE" => Limited::Stale { now: fields.number()? },
         _ => return None,
     })
+}
+
+pub(in crate::protocol) fn permits_revoked(fields: &mut Fields<'_>) -> Option<PermitsRevoked> {
+    let holds = fields.number()?;
+    let token = Some(fields.token()?).filter(|token| *token != Token::NONE);
+    Some(PermitsRevoked { holds, token, call_again: fields.flag()?, now: fields.number()? })
 }
 
 pub(in crate::protocol) fn permits_inspected(fields: &mut Fields<'_>) -> Option<PermitsInspected> {

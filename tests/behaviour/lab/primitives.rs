@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::{LatchState, LockState, Result, RwLockState, SemaphoreState, Token, blocking};
+use bowline::{LatchState, LockState, Result, Revoked, RwLockState, SemaphoreState, Token, Whose, blocking};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -97,6 +97,10 @@ impl RwLock {
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<RwLockState>> {
         call!(self.0, inspect)
     }
+
+    pub(crate) fn force_release(&self, whose: Whose) -> BoxFuture<'static, Result<Revoked>> {
+        call!(self.0, force_release, whose)
+    }
 }
 
 impl From<bowline::RwLock> for RwLock {
@@ -135,6 +139,10 @@ impl Semaphore {
 
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<SemaphoreState>> {
         call!(self.0, inspect)
+    }
+
+    pub(crate) fn force_release(&self, whose: Whose) -> BoxFuture<'static, Result<Revoked>> {
+        call!(self.0, force_release, whose)
     }
 
     pub(crate) fn set_limit(&self, limit: u32) -> BoxFuture<'static, Result<()>> {

@@ -170,7 +170,8 @@ async fn merged_permits_are_lost_with_the_first_of_them(env: Env) {
         assert!(permit.remaining() <= Duration::from_millis(200));
         assert_eq!(env.soon("the loss", permit.lost()).await, Loss::Expired);
         assert!(!permit.is_valid());
-        assert_eq!(other.inspect().await.unwrap().used, 2, "the others are held");
+        // By the server's clock the lease ends a little later.
+        env.eventually("the others are held", async || other.inspect().await.unwrap().used == 2).await;
         assert_eq!(permit.release().await.unwrap_err().kind(), ErrorKind::Lost);
         assert_eq!(other.available().await.unwrap(), LIMIT);
     }

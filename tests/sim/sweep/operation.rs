@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, MultiLock, Result};
+use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, MultiLock, Result, Whose};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use uuid::Uuid;
@@ -479,6 +479,13 @@ pub const OPERATIONS: &[Operation] = &[
         start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).inspect().await })),
         ..PLAIN
     },
+    Operation {
+        name: "force_release of a read-write lock",
+        on: What::Write,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).force_release(Whose::Everybody).await })),
+        robs: true,
+        ..PLAIN
+    },
     Operation { name: "downgrade", before: Before::Hold, on: What::Write, start: change, fails: LOST, ..PLAIN },
     Operation { name: "try_upgrade", before: Before::Hold, on: What::Read, start: change, fails: LOST, ..PLAIN },
     Operation {
@@ -558,6 +565,17 @@ pub const OPERATIONS: &[Operation] = &[
         on: What::Permits(2),
         start: |s| shared(s, |client| drops(async move { client.semaphore(NAME, 1).set_limit(permits(NAME)).await })),
         limits: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "force_release of permits",
+        on: What::Permits(2),
+        start: |s| {
+            shared(s, |client| {
+                drops(async move { client.semaphore(NAME, permits(NAME)).force_release(Whose::Everybody).await })
+            })
+        },
+        robs: true,
         ..PLAIN
     },
     Operation {

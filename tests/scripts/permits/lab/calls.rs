@@ -179,6 +179,19 @@ impl Permits {
         self.call("permit_give_back", &args, Cancelled::read)
     }
 
+    /// How many were taken, and the token.
+    pub fn force_release(&mut self, holders: &[&Attempt]) -> (u64, u64) {
+        let (taken, token, more) = self.try_force_release(holders).unwrap();
+        assert!(!more);
+        (taken, token)
+    }
+
+    pub fn try_force_release(&mut self, holders: &[&Attempt]) -> Result<(u64, u64, bool), String> {
+        let ids: Vec<String> = holders.iter().map(|holder| holder.id.clone()).collect();
+        let args = self.site().force_release_permits(&ids).words();
+        self.call("permit_force_release", &args, |words| (words.next(), words.any_token(), words.flag()))
+    }
+
     pub fn set_limit(&mut self, limit: u32) -> Limited {
         self.try_set_limit(limit, 0).unwrap()
     }

@@ -1,0 +1,57 @@
+//! How operators take permits, readers and writers from their holders.
+
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::handle::Primitive;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::token::Token;
+use crate::tuning::BATCH;
+
+/// Whose holds an operator takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Whose {
+    /// Those of all clients.
+    Everybody,
+    /// Those of the client with this [id](crate::Client::id).
+    Client(Uuid),
+}
+
+/// What an operator has taken away, returned by `force_release`. If an answer was lost, the call was sent again, and the
+/// holds that the first copy took are not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Revoked {
+    /// The number of holds that were taken.
+    pub holds: u64,
+    /// If a writer was among them: a token that is larger than the writer's and smaller than that of the next one. Give
+    /// it to the protected resource, so that the resource rejects the old writer from now on.
+    pub token: Option<Token>,
+}
+
+/// Takes the holds that the server names now: not those that are granted meanwhile.
+pub(crate) async fn force_release(primitive: &Primitive, limit: u32, whose: Whose) -> Result<Revoked> {
+    const OPERATION: &str = "force_release";
+    let is_meant = |id: &str| match whose {
+        Whose::Everybody => true,
+        Whose::Client(client) => AttemptId::client_of(id) == Some(client),
+    };
+    let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, limit, 0)).await?;
+    let ids: Vec<String> = inspected.holds.into_iter().map(|hold| hold.attempt_id).filter(|id| is_meant(id)).collect();
+    let context = primitive.context();
+    let mut revoked = Revoked { holds: 0, token: None };
+    let mut call_again = false;
+    for ids in ids.chunks(BATCH) {
+        // The call names the holders, so that a second copy of it takes nothing from others.
+        let taken = primitive.ask(OPERATION, |scripts, keys| scripts.force_release_permits(keys, limit, ids)).await?;
+        context.observe(taken.now);
+        revoked.holds += taken.holds;
+        revoked.token = revoked.token.max(taken.token);
+        call_again = taken.call_again;
+    }
+    if call_again {
+        context.engine.promote_later(primitive.keys(OPERATION)?, context.now(), context.config.lease);
+    }
+    Ok(revoked)
+}
