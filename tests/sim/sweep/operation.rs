@@ -200,7 +200,7 @@ pub const OPERATIONS: &[Operation] = &[
             let quota = bowline::Quota::per(2, MS);
             let limiter = s.client.as_ref().unwrap().rate_limiter(NAME, quota);
             async move {
-                limiter.check().await?;
+                let _ = limiter.check().await?;
                 limiter.until_ready_n(2).await
             }
             .boxed()
