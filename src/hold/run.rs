@@ -21,10 +21,10 @@ impl<G: Held> Acquire<G> {
     ///
     /// # Errors
     /// - Those of acquiring, as documented for [`Acquire`]. `work` is not called then.
-    /// - [`Lost`](crate::ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted
-    ///   the lock. The output of the work is dropped.
-    /// - [`WrongType`](crate::ErrorKind::WrongType), [`Protocol`](crate::ErrorKind::Protocol): the release found something that
-    ///   bowline did not write, so the lock may not have excluded others.
+    /// - [`Lost`](crate::ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been
+    ///   granted the lock. The output of the work is dropped.
+    /// - [`WrongType`](crate::ErrorKind::WrongType), [`Protocol`](crate::ErrorKind::Protocol): the release found
+    ///   something that bowline did not write, so the lock may not have excluded others.
     /// - Any other failure of the release is not an error, because the lease covered the work. The release continues in
     ///   the background.
     ///

@@ -85,6 +85,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("lost_answer", |stage| Box::pin(requests::lost_answer(stage))),
     ("unread_reply", |stage| Box::pin(requests::unread_reply(stage))),
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
+    ("copied_permits", |stage| Box::pin(requests::copied_permits(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
     ("silent_renewal", |stage| Box::pin(leases::silent_renewal(stage))),

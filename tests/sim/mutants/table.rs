@@ -294,8 +294,8 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about permits.
     lua("part_given_back_twice", &[("if held and held > rest then", "if held and held > 1 then rest = held - 1")],
-        scene("parted_permits"), I10),
-    lua("drained_twice", &[("local units = held_by(id)\n", "local units\n")], scene("parted_permits"), I10),
+        scene("copied_permits"), I10),
+    lua("drained_twice", &[("local units = held_by(id)\n", "local units\n")], scene("copied_permits"), I10),
     lua("reader_passes_a_writer", &[(
         "if keys == 2 and not late then",
         "if not unused and not late then",

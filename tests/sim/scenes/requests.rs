@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::wire::{self, Attempt};
+use bowline::wire::{self, Attempt, PREFIX};
 use bowline::{Reply, Upgrade};
 use futures::future::select;
 
@@ -83,6 +83,28 @@ pub async fn late_copy(mut stage: Stage) -> Played {
     stage.sleep(500 * MS).await;
     let second = token(execute(true));
     must(first.is_some() && first == second, "I10 a hold's own request is refused")
+}
+
+/// All free permits are taken, and one of them is given back. Each request is executed twice.
+pub async fn copied_permits(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let permits = wire::Resource::semaphore(PREFIX, NAME, 4).unwrap();
+    let attempt = Attempt::new(wire::client(1), 1, LONG);
+    let way = Way { asking: false, late: false };
+    let execute = |request: &wire::Request| {
+        request.with_call(|call| stage.server.execute(stage.server.primary(), process, call, way))
+    };
+    let number = |reply: Result<_, _>, at: usize| match reply {
+        Ok(Reply::Array(parts)) => parts.get(at).cloned(),
+        _ => None,
+    };
+    let drain = permits.drain(attempt);
+    let taken = [execute(&drain), execute(&drain)].map(|reply| number(reply, 1));
+    must(taken == [const { Some(Reply::Integer(4)) }; 2], "I10 a second copy is not told what the first one took")?;
+    let part = permits.give_back(attempt, 3);
+    let _copies = [execute(&part), execute(&part)];
+    let used = number(execute(&permits.inspect_permits()), 0);
+    must(used == Some(Reply::Integer(3)), "I10 a second copy gives back more")
 }
 
 /// A connection breaks, and what it carried is executed later, when the client has given up.
