@@ -97,7 +97,10 @@ impl Acquisition<'_> {
 /// The error of a request whose timeout is over.
 pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFailure) -> Error {
     let error = request.error(ErrorKind::TimedOut);
-    let error = last.blocked().map_or(error.clone(), |blocked| error.with_reason(blocked));
+    let error = match last.blocked() {
+        Some(blocked) => error.with_reason(blocked),
+        None => error,
+    };
     match &source.quorum {
         None => timed_out(&source.context, (&request.keys, request.amount), error, last),
         Some(quorum) => match quorum.lack(&request.keys.name) {

@@ -183,12 +183,13 @@ impl Client {
         if self.context().not_connected().is_none() {
             // The timeout ends the wait for a connection that never answers.
             let longest = config.retry_timeout.max(Duration::from_millis(1));
-            let cleaned = async {
+            // On the heap, because it is larger than what else is awaited here.
+            let cleaned = Box::pin(async {
                 engine.cleaned().await;
                 if let Some(label) = label {
-                    label.remove(&**executor, self.context().scripts()).await;
+                    label.remove(executor, self.context().scripts()).await;
                 }
-            };
+            });
             timeout(executor, longest, cleaned).await.unwrap_or_default();
         }
         engine.end_now(executor.now());

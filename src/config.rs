@@ -5,11 +5,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::Result;
 use crate::protocol::key;
 
+mod checks;
 #[cfg(feature = "serde")]
 mod form;
+
+pub use checks::{MAX_LABEL, MAX_LEASE, MIN_LEASE};
+pub(crate) use checks::{check_label, check_lease, check_replicas};
 
 /// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are
 /// valid. One `Config` can serve any number of clients.
@@ -209,14 +215,17 @@ impl ConfigBuilder {
     /// What the client is called where its holds and waiters are shown, such as the name of its host: up to 64 bytes
     /// ([`MAX_LABEL`]) without control characters. By default it has no label.
     ///
-    /// `inspect` of each primitive shows the label of those who hold and wait, and it is the default label of
-    /// [`Election::label`](crate::Election::label). An acquisition of a client with a label that times out says in its
-    /// [error](crate::Error) who holds the name, and how many wait before it. For that, it asks the server once, when
-    /// nine tenths of its timeout are over.
+    /// `inspect` of locks, read-write locks, semaphores and latches shows the labels of those who hold and wait, and
+    /// that of a [`RedLock`](crate::RedLock) those who hold. It is the default label of
+    /// [`Election::label`](crate::Election::label). If an acquisition with a [timeout](crate::Acquire::timeout) of
+    /// 100 ms or more times out, its [error](crate::Error) says who held the name shortly before, and how many were
+    /// before it in the queue. For that, it sends two commands when nine tenths of its timeout are over, or 1 s before
+    /// the end. Of more than 16 that would ask at the same time, only 16 do. A `RedLock` does not ask.
     ///
     /// The client stores its label when it connects, and then every 5 min: one command. A label that the server has
     /// lost, in a failover for example, is therefore missing for up to 5 min. It is removed when the client is closed
-    /// or dropped; that of a client that was killed lasts 15 min. Everybody who may read from the server can read it.
+    /// or dropped, if the server answers within 1 s. That of a client that was killed lasts 15 min by the server's
+    /// clock. Everybody who may read from the server can read it.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.config.label = label.into();
         self
@@ -270,65 +279,9 @@ impl ConfigBuilder {
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput), with a message that names the setting.
     pub fn build(self) -> Result<Config> {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        let config = &self.config;
-        key::check_prefix(&config.prefix).map_err(|error| error.during("config"))?;
-        check_lease("config", config.lease)?;
-        if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
-            return Err(invalid("config", "command_timeout must be 10 ms to 10 min"));
-        }
-        if config.retry_timeout > DAY {
-            return Err(invalid("config", "retry_timeout must be at most 24 h"));
-        }
-        if config.handoff_time > Duration::from_secs(10) {
-            return Err(invalid("config", "handoff_time must be at most 10 s"));
-        }
-        if config.shutdown_timeout > Duration::from_secs(10) {
-            return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
-        }
-        check_replicas("config", config.replicas)?;
-        check_label("config", &config.label)?;
+        checks::check(&self.config)?;
         Ok(self.config)
     }
-}
-
-/// The shortest lease: 100 ms. A shorter one could end between two commands on an ordinary network.
-pub const MIN_LEASE: Duration = Duration::from_millis(100);
-
-/// The longest label of a client, and of a candidate of an election: 64 bytes.
-pub const MAX_LABEL: usize = 64;
-
-/// The longest lease: 24 h.
-pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
-
-pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()> {
-    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
-        Ok(())
-    } else {
-        Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
-    }
-}
-
-pub(crate) fn check_replicas(operation: &'static str, replicas: u32) -> Result<()> {
-    const MOST: u32 = 100;
-    if replicas > MOST {
-        return Err(invalid(operation, format!("acknowledged_by must be at most {MOST} replicas, not {replicas}")));
-    }
-    Ok(())
-}
-
-pub(crate) fn check_label(operation: &'static str, label: &str) -> Result<()> {
-    if label.len() > MAX_LABEL {
-        return Err(invalid(operation, format!("a label has up to {MAX_LABEL} bytes, not {}", label.len())));
-    }
-    if label.chars().any(char::is_control) {
-        return Err(invalid(operation, "a label has no control characters"));
-    }
-    Ok(())
-}
-
-fn invalid(operation: &'static str, reason: impl Into<String>) -> Error {
-    Error::because(ErrorKind::InvalidInput, operation, reason)
 }
 
 #[cfg(test)]

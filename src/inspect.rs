@@ -6,23 +6,23 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::Result;
-use crate::handle::Primitive;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Named;
 use crate::protocol::limits::{READ, WRITE};
 use crate::protocol::ticket::{Claim, Ticket};
 use crate::protocol::token::Token;
+use crate::runtime::timeout;
+use crate::tuning::LABEL_WAIT;
 
-/// The holder of a lock, as read by [`Lock::inspect`](crate::Lock::inspect).
+/// The holder of a lock, as read by `inspect` of a [`Lock`](crate::Lock), a [`RwLock`](crate::RwLock) or a
+/// [`RedLock`](crate::RedLock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HolderState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
     pub client: Option<Uuid>,
-    /// The [label](crate::ConfigBuilder::label) of the holder's client, if it has one.
+    /// The [label](crate::ConfigBuilder::label) of the holder's client, if it has one and it could be read.
     #[cfg_attr(feature = "serde", serde(default))]
     pub label: Option<String>,
     /// The fencing token of the grant. If the lock was handed off within a [cohort](crate::Acquire::non_fair), this is
@@ -44,11 +44,11 @@ pub struct HolderState {
 pub struct WaiterState {
     /// The [`Client::id`](crate::Client::id) of the client that waits.
     pub client: Uuid,
-    /// The [label](crate::ConfigBuilder::label) of that client, if it has one.
+    /// The [label](crate::ConfigBuilder::label) of that client, if it has one and it could be read.
     #[cfg_attr(feature = "serde", serde(default))]
     pub label: Option<String>,
     /// What the client waits for.
-    pub waits_for: Wanted,
+    pub waits_for: WaitsFor,
 }
 
 /// What a client waits for.
@@ -56,8 +56,8 @@ pub struct WaiterState {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum Wanted {
-    /// A lock, or the turn of a [`RedLock`](crate::RedLock).
+pub enum WaitsFor {
+    /// A lock.
     Lock,
     /// To read, under a read-write lock.
     Read,
@@ -69,7 +69,7 @@ pub enum Wanted {
     Latch,
 }
 
-impl Wanted {
+impl WaitsFor {
     fn of(claim: Claim) -> Self {
         match claim {
             Claim::Tokens(_) => Self::Lock,
@@ -82,26 +82,20 @@ impl Wanted {
 }
 
 /// The labels of those who hold and wait.
+#[derive(Default)]
 pub(crate) struct Labels(BTreeMap<Uuid, String>);
 
 impl Labels {
-    /// Reads the labels of these clients, in one call.
-    pub(crate) async fn read(primitive: &Primitive, operation: &'static str, clients: Vec<Uuid>) -> Result<Self> {
+    /// Reads the labels of these clients, in one call that is not repeated. Nothing depends on labels: if there is no
+    /// answer within 1 s, there are none.
+    pub(crate) async fn read(context: &Context, clients: Vec<Uuid>) -> Self {
         if clients.is_empty() {
-            return Ok(Self(BTreeMap::new()));
+            return Self::default();
         }
-        let named = labels_of(primitive.context());
-        let labels = primitive.ask(operation, |scripts, _| scripts.labels(&named, &clients)).await?;
-        Ok(Self::of(clients, labels))
-    }
-
-    /// The same for one request, whose failures the caller handles.
-    pub(crate) async fn read_once(scripts: Scripts<'_>, named: &Named, clients: Vec<Uuid>) -> Result<Self, Failure> {
-        if clients.is_empty() {
-            return Ok(Self(BTreeMap::new()));
-        }
-        let labels = scripts.labels(named, &clients).await?;
-        Ok(Self::of(clients, labels))
+        let named = Named::labels(&context.config.prefix);
+        let labels = context.scripts().labels(&named, &clients);
+        let labels = timeout(&context.executor, LABEL_WAIT, labels).await;
+        Self::of(clients, labels.and_then(Result::ok).unwrap_or_default())
     }
 
     pub(crate) fn of(clients: Vec<Uuid>, labels: Vec<String>) -> Self {
@@ -116,15 +110,10 @@ impl Labels {
         let waiter = |Ticket { id: AttemptId { client, .. }, claim, .. }| WaiterState {
             client,
             label: self.get(Some(client)),
-            waits_for: Wanted::of(claim),
+            waits_for: WaitsFor::of(claim),
         };
         tickets.into_iter().map(waiter).collect()
     }
-}
-
-/// Where the labels of the clients with the same prefix are stored.
-pub(crate) fn labels_of(context: &Context) -> Named {
-    Named::labels(&context.config.prefix)
 }
 
 /// The clients of these holds and tickets, each once.

@@ -168,11 +168,10 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LatchState> {
-        const OPERATION: &str = "inspect";
         let LatchInspected { count, left, waiters, queue, now } =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_latch(keys, MAX_LISTED)).await?;
+            self.primitive.ask("inspect", |scripts, keys| scripts.inspect_latch(keys, MAX_LISTED)).await?;
         self.primitive.context().observe(now);
-        let labels = Labels::read(&self.primitive, OPERATION, clients_of([], &queue)).await?;
+        let labels = Labels::read(self.primitive.context(), clients_of([], &queue)).await;
         Ok(LatchState { count, remaining: left, waiters, queue: labels.queue(queue) })
     }
 

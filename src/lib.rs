@@ -94,7 +94,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
-pub use inspect::{HolderState, WaiterState, Wanted};
+pub use inspect::{HolderState, WaiterState, WaitsFor};
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use limiter::{Decision, MAX_REFILL, Quota, RateLimiter, UntilReady};
 pub use lock::{Lock, LockState};

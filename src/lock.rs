@@ -115,13 +115,15 @@ impl Lock {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LockState> {
-        const OPERATION: &str = "inspect";
-        let inspected = self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, MAX_LISTED)).await?;
+        let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys, MAX_LISTED)).await?;
         self.primitive.context().observe(inspected.now);
         let engine = &self.primitive.context().engine;
         let clients = clients_of(inspected.holder_id(), &inspected.queue);
-        let labels = Labels::read(&self.primitive, OPERATION, clients).await?;
-        Ok(LockState::of(inspected, &labels, |id| engine.is_idle(id)))
+        // Asked now, before the labels are read.
+        let id = inspected.holder_id().and_then(AttemptId::parse);
+        let is_idle = id.and_then(|id| engine.is_idle(id));
+        let labels = Labels::read(self.primitive.context(), clients).await;
+        Ok(LockState::of(inspected, &labels, is_idle))
     }
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
@@ -175,22 +177,17 @@ pub struct LockState {
     /// lock. [`Stats::waiting`](crate::Stats::waiting) counts the acquisitions that wait in a client, members of
     /// cohorts included.
     pub waiters: u64,
-    /// The tickets at the head of the queue, in its order: at most 100.
+    /// Those of the first 100 tickets of the queue that have not expired, in its order.
     #[cfg_attr(feature = "serde", serde(default))]
     pub queue: Vec<WaiterState>,
 }
 
 impl LockState {
-    /// `is_idle` is asked about the holder.
-    pub(crate) fn of(
-        Inspected { holder, waiters, queue, .. }: Inspected,
-        labels: &Labels,
-        is_idle: impl FnOnce(AttemptId) -> Option<bool>,
-    ) -> Self {
+    /// `idle`: whether the holder keeps the lock idle.
+    pub(crate) fn of(Inspected { holder, waiters, queue, .. }: Inspected, labels: &Labels, idle: Option<bool>) -> Self {
         let holder = holder.map(|(attempt_id, token, remaining)| {
-            let id = AttemptId::parse(&attempt_id);
-            let (client, remaining) = (id.map(|id| id.client), remaining.unwrap_or_default());
-            HolderState { client, label: labels.get(client), token, remaining, idle: id.and_then(is_idle) }
+            let (client, remaining) = (AttemptId::client_of(&attempt_id), remaining.unwrap_or_default());
+            HolderState { client, label: labels.get(client), token, remaining, idle }
         });
         Self { holder, waiters, queue: labels.queue(queue) }
     }

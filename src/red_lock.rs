@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
-use crate::inspect::{Labels, clients_of, labels_of};
+use crate::inspect::{Labels, clients_of};
 use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
 use crate::protocol::dispatch::Failure;
@@ -202,16 +202,22 @@ impl RedLock {
             let failed = |failure: Failure| failure.into_error(OPERATION);
             let turn = scripts.inspect_lock(turn, 0).await.map_err(failed)?;
             let vote = scripts.inspect_lock(vote, 0).await.map_err(failed)?;
-            let clients = clients_of([&turn, &vote].into_iter().flat_map(Inspected::holder_id), &[]);
-            let labels = labels_of(master.context());
-            let labels = Labels::read_once(scripts, &labels, clients).await.map_err(failed)?;
-            Ok::<_, Error>((LockState::of(turn, &labels, |_| None), LockState::of(vote, &labels, |_| None)))
+            Ok::<_, Error>((turn, vote))
         });
         let limit = masters.settings.node_timeout.min(masters.patience());
         let answers = together(masters.executor(), limit, read).await;
+        // Asked afterwards: a master that is slow to answer this has voted all the same.
+        let read = masters.all.iter().zip(&answers).map(async |(master, answer)| match answer {
+            Some(Ok((turn, vote))) => {
+                let ids = [turn, vote].into_iter().filter_map(Inspected::holder_id);
+                Labels::read(master.context(), clients_of(ids, &[])).await
+            }
+            _ => Labels::default(),
+        });
+        let labels = together(masters.executor(), limit, read).await;
         let now = masters.now();
         let mut state = RedLockState { masters: Vec::new() };
-        for (n, answer) in answers.into_iter().enumerate() {
+        for (n, (answer, labels)) in answers.into_iter().zip(labels).enumerate() {
             let counts = masters.counts_from(n).is_none_or(|from| from <= now);
             let silent = || Error::new(ErrorKind::Unavailable, OPERATION);
             let answer = answer.unwrap_or_else(|| Err(silent()));
@@ -219,8 +225,10 @@ impl RedLock {
             let answer = answer.map_err(|error| error.with_name(name));
             state.masters.push(match answer {
                 Ok((turn, vote)) => {
-                    let LockState { holder: turn, waiters, .. } = turn;
-                    MasterState { vote: vote.holder, turn, waiters, counts, error: None }
+                    let labels = labels.unwrap_or_default();
+                    let LockState { holder: turn, waiters, .. } = LockState::of(turn, &labels, None);
+                    let vote = LockState::of(vote, &labels, None).holder;
+                    MasterState { vote, turn, waiters, counts, error: None }
                 }
                 Err(error) => MasterState { vote: None, turn: None, waiters: 0, counts, error: Some(error) },
             });

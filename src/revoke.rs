@@ -18,8 +18,8 @@ pub enum Whose {
     Client(Uuid),
 }
 
-/// What an operator has taken away, returned by `force_release`. If an answer was lost, the call was sent again, and the
-/// holds that the first copy took are not in it.
+/// What an operator has taken away, returned by `force_release`. If an answer was lost, the call was sent again, and
+/// the holds that the first copy took are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Revoked {

@@ -99,12 +99,11 @@ impl RwLock {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<RwLockState> {
-        const OPERATION: &str = "inspect";
         let PermitsInspected { holds, waiters, queue, now, .. } =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, WRITE, MAX_LISTED)).await?;
+            self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE, MAX_LISTED)).await?;
         self.primitive.context().observe(now);
         let ids = holds.iter().map(|hold| &*hold.attempt_id);
-        let labels = Labels::read(&self.primitive, OPERATION, clients_of(ids, &queue)).await?;
+        let labels = Labels::read(self.primitive.context(), clients_of(ids, &queue)).await;
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters, queue: labels.queue(queue) };
         for hold in holds {
             let client = AttemptId::client_of(&hold.attempt_id);
@@ -121,7 +120,7 @@ impl RwLock {
 
     /// Takes the lock away from its readers or its writer and hands it to the next waiters. Meant for operators.
     ///
-    /// Takes at most 1,000 holds: those whose leases end first, of those that the server names when the call begins. The
+    /// Takes at most 1,000 holds: of those that there are when the call begins, those whose leases end first. The
     /// clients of the holders are notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if they are subscribed.
     /// Until the notification arrives the old holders may still act. See [`Revoked::token`].
     ///
@@ -149,7 +148,7 @@ pub struct RwLockState {
     /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
     /// [cohort](Acquire::non_fair) of writers has at most one ticket.
     pub waiters: u64,
-    /// The tickets at the head of the queue, in its order: at most 100.
+    /// Those of the first 100 tickets of the queue that have not expired, in its order.
     #[cfg_attr(feature = "serde", serde(default))]
     pub queue: Vec<WaiterState>,
 }

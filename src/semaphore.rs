@@ -127,13 +127,12 @@ impl Semaphore {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<SemaphoreState> {
-        const OPERATION: &str = "inspect";
         let inspected =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, self.limit, MAX_LISTED)).await?;
+            self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, self.limit, MAX_LISTED)).await?;
         self.primitive.context().observe(inspected.now);
         let PermitsInspected { limit, used, holds, waiters, queue, .. } = inspected;
         let ids = holds.iter().map(|hold| &*hold.attempt_id);
-        let labels = Labels::read(&self.primitive, OPERATION, clients_of(ids, &queue)).await?;
+        let labels = Labels::read(self.primitive.context(), clients_of(ids, &queue)).await;
         let holder = |PermitHold { attempt_id, units: count, left: remaining, .. }| {
             let client = AttemptId::client_of(&attempt_id);
             PermitState { client, label: labels.get(client), count, remaining }
@@ -181,13 +180,13 @@ impl Semaphore {
 
     /// Takes permits away from their holders and hands them to the next waiters. Meant for operators.
     ///
-    /// Takes at most 1,000 holds: those whose leases end first, of those that the server names when the call begins. The
+    /// Takes at most 1,000 holds: of those that there are when the call begins, those whose leases end first. The
     /// clients of the holders are notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if they are subscribed.
     /// Until the notification arrives the old holders may still act.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that does
-    /// not answer or refuses. Some of the holds may have been taken then.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that
+    /// does not answer or refuses. Some of the holds may have been taken then.
     ///
     /// # Cancel safety
     /// After the future is dropped, any of the holds may or may not have been taken. Nothing is taken from those that
@@ -218,7 +217,7 @@ pub struct SemaphoreState {
     /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
     /// [cohort](Acquire::non_fair) has at most one ticket per member, and often fewer.
     pub waiters: u64,
-    /// The tickets at the head of the queue, in its order: at most 100.
+    /// Those of the first 100 tickets of the queue that have not expired, in its order.
     #[cfg_attr(feature = "serde", serde(default))]
     pub queue: Vec<WaiterState>,
 }

@@ -15,6 +15,20 @@ const fn pauses(shortest: u64, longest: u64) -> Pauses {
 /// short, because most refusals pass soon. The last one keeps the load of a server that is down low.
 pub(crate) const REQUEST: Pauses = pauses(25, 1_000);
 
+/// Between requests to store a label that fail. They grow, because nothing depends on the label, and a server that is
+/// full may stay so.
+pub(crate) const LABEL: Pauses = pauses(1_000, 60_000);
+
+/// How long labels are waited for, and their removal: nothing depends on them.
+pub(crate) const LABEL_WAIT: Duration = Duration::from_secs(1);
+
+/// A request to store a label is of no use after this time: the client may have removed the label since.
+pub(crate) const LABEL_LATE: Duration = Duration::from_secs(10);
+
+/// The most acquisitions of a client that ask at a time who is in their way. Thousands may time out together, when the
+/// server has much to do.
+pub(crate) const MOST_LOOKS: u32 = 16;
+
 /// After a round of votes without a majority, unless a hold in the way ends before. Not doubled, but drawn at random in
 /// between, so that programs that split the votes do not meet again. The longest is the delay of a hand-over between
 /// programs whose turns are on different masters.

@@ -48,7 +48,8 @@ impl RwLock {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
 
-    /// Takes the lock from its readers or its writer: see [`bowline::RwLock::force_release`](crate::RwLock::force_release).
+    /// Takes the lock from its readers or its writer: see
+    /// [`bowline::RwLock::force_release`](crate::RwLock::force_release).
     ///
     /// # Errors
     /// Those of the async method and [those of blocking](crate::blocking).

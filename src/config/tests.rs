@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 
 #[test]
 fn an_identity_is_kept_only_if_it_was_set() {

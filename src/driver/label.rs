@@ -1,22 +1,28 @@
 //! The label of a client on its server.
 
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use futures::future::select;
 use futures::lock::Mutex;
 use uuid::Uuid;
 
 use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
 use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
+use crate::error::ErrorKind;
 use crate::jitter::Jitter;
 use crate::observe;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Named;
 use crate::protocol::limits::LABEL_TTL;
-use crate::runtime::Executor;
-use crate::tuning::REQUEST;
+use crate::protocol::reply::ServerMillis;
+use crate::runtime::{Executor, timeout};
+use crate::tuning::{LABEL, LABEL_LATE, LABEL_WAIT};
 
 /// A client with a label.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub(crate) struct Labelled {
     first: Option<Arc<FirstConnect>>,
     /// Locked while a request is under way, so that none is sent after the one that removes the label.
     stored: Mutex<Stored>,
+    /// How many acquisitions ask now who is in their way.
+    pub(crate) looks: AtomicU32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -57,12 +65,20 @@ impl Labelled {
             clock: clock.clone(),
             first: first.cloned(),
             stored: Mutex::new(Stored::Nothing),
+            looks: AtomicU32::new(0),
         };
         (!label.is_empty()).then(|| Arc::new(labelled))
     }
 
-    /// Stores the label again and again, until it is removed.
-    pub(crate) async fn keep(&self, executor: &dyn Executor, scripts: Scripts<'_>, seed: u64) {
+    /// Stores the label again and again, until the client is closed. Removes it then, unless the closing has.
+    pub(crate) async fn keep(&self, engine: &Engine, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
+        let (closed, kept) = (pin!(engine.closed()), pin!(self.store_on(executor, scripts, engine.jitter_seed())));
+        select(closed, kept).await;
+        engine.cleaned().await;
+        self.remove(executor, scripts).await;
+    }
+
+    async fn store_on(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>, seed: u64) {
         if let Some(first) = self.first.as_ref().filter(|first| first.is_missing()) {
             first.clone().ended().await;
             if first.is_missing() {
@@ -79,15 +95,15 @@ impl Labelled {
                 *stored = Stored::Label;
                 self.store(executor, scripts, LABEL_TTL).await
             };
-            let mut pause = LABEL_TTL / 3;
+            let mut pause = LABEL_TTL / 3 - jitter.up_to(LABEL_TTL / 30);
             match stored {
                 Ok(()) => failures = 0,
                 Err(failure) => {
                     if failures == 0 {
-                        observe::label_not_stored(&failure);
+                        not_stored(&failure);
                     }
                     if failure.kind().is_retryable() {
-                        pause = REQUEST.after(failures, &mut jitter);
+                        pause = LABEL.after(failures, &mut jitter);
                     }
                     failures = failures.saturating_add(1);
                 }
@@ -96,20 +112,41 @@ impl Labelled {
         }
     }
 
-    /// Removes the label. If that fails, it ends with its life.
-    pub(crate) async fn remove(&self, executor: &dyn Executor, scripts: Scripts<'_>) {
-        let mut stored = self.stored.lock().await;
-        let before = mem::replace(&mut *stored, Stored::Removed);
-        if before == Stored::Label
-            && let Err(failure) = self.store(executor, scripts, Duration::ZERO).await
-        {
-            observe::label_not_stored(&failure);
-        }
+    /// Removes the label. The server has 1 s to answer. If it does not, the label ends with its life.
+    pub(crate) async fn remove(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
+        let removed = async {
+            let mut stored = self.stored.lock().await;
+            let before = mem::replace(&mut *stored, Stored::Removed);
+            if before == Stored::Label
+                && let Err(failure) = self.store(executor, scripts, Duration::ZERO).await
+            {
+                not_stored(&failure);
+            }
+        };
+        timeout(executor, LABEL_WAIT, removed).await.unwrap_or_default();
     }
 
-    async fn store(&self, executor: &dyn Executor, scripts: Scripts<'_>, ttl: Duration) -> Result<(), Failure> {
-        let now = scripts.store_label(&self.keys, self.client, ttl, &self.label).await?;
+    /// For a runtime that has ended: the call that removes the label, if it may be stored.
+    pub(crate) fn last_call<'a>(
+        &'a self,
+        scripts: Scripts<'a>,
+    ) -> Option<impl Future<Output = Result<ServerMillis, Failure>> + 'a> {
+        // Locked: a call was under way when the runtime ended.
+        let may_be_stored = self.stored.try_lock().is_none_or(|stored| *stored == Stored::Label);
+        may_be_stored.then(|| scripts.store_label(&self.keys, self.client, (Duration::ZERO, 0), &self.label))
+    }
+
+    async fn store(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>, ttl: Duration) -> Result<(), Failure> {
+        // A late copy must not bring a label back that was removed.
+        let not_after = self.clock.not_after(executor.now(), LABEL_LATE);
+        let now = scripts.store_label(&self.keys, self.client, (ttl, not_after), &self.label).await?;
         self.clock.observe(executor.now(), now);
         Ok(())
+    }
+}
+
+fn not_stored(failure: &Failure) {
+    if failure.kind() != ErrorKind::Closed {
+        observe::label_not_stored(failure);
     }
 }

@@ -63,7 +63,7 @@ impl Watchdog {
         let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         if let Some(label) = &self.label {
-            calls.push(label.keep(&*self.executor, self.scripts(), self.engine.jitter_seed()).boxed());
+            calls.push(label.keep(&self.engine, &self.executor, self.scripts()).boxed());
         }
         let mut turns = 0;
         let mut was_capped = false;
@@ -81,7 +81,7 @@ impl Watchdog {
                 // Ended first: a call that stores the label may be under way.
                 drop(calls);
                 if let Some(label) = &self.label {
-                    label.remove(&*self.executor, self.scripts()).await;
+                    label.remove(&self.executor, self.scripts()).await;
                 }
                 return;
             }
@@ -261,9 +261,9 @@ struct ReleaseOnDrop(Watchdog);
 
 impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
-        let Watchdog { engine, executor, connection, inbox_prefix, shutdown_timeout, .. } = &self.0;
+        let Watchdog { engine, executor, connection, inbox_prefix, label, shutdown_timeout, .. } = &self.0;
         let left = engine.die(executor.now());
-        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, left);
+        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, (left, label.as_deref()));
     }
 }
 

@@ -116,7 +116,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(rate::inspect(&named));
 
     let labels = Named::labels("p");
-    calls.add(client::store_label(&labels, id.client, LEASE, "label"));
+    calls.add(client::store_label(&labels, id.client, (LEASE, 0), "label"));
     calls.add(client::read_labels(&labels, &[id.client; REPEATS]));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));

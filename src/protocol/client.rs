@@ -38,10 +38,10 @@ impl Scripts<'_> {
         self,
         labels: &Named,
         client: Uuid,
-        ttl: Duration,
+        (ttl, not_after): (Duration, ServerMillis),
         label: &str,
     ) -> Result<ServerMillis, Failure> {
-        self.send(store_label(labels, client, ttl, label)).await
+        self.send(store_label(labels, client, (ttl, not_after), label)).await
     }
 
     /// The labels of clients, in their order. A client without one has an empty label.
@@ -53,10 +53,14 @@ impl Scripts<'_> {
 pub(super) fn store_label<'a>(
     labels: &'a Named,
     client: Uuid,
-    ttl: Duration,
+    (ttl, not_after): (Duration, ServerMillis),
     label: &'a str,
 ) -> ScriptCall<'a, ServerMillis> {
-    ScriptCall::new(&LABEL, labels.of_labels(), |fields| fields.number()).client(client).millis(ttl).text(label)
+    ScriptCall::new(&LABEL, labels.of_labels(), |fields| fields.number())
+        .client(client)
+        .millis(ttl)
+        .number(not_after)
+        .text(label)
 }
 
 pub(super) fn read_labels<'a>(labels: &'a Named, clients: &[Uuid]) -> ScriptCall<'a, Vec<String>> {

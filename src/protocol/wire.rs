@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::call::{ScriptCall, Site};
 use super::election::{self, Announcement, What};
-use super::key::{self, Keys, Named, inbox_prefix};
+use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::Latch;
 use super::once::RunEnd;
@@ -20,6 +20,8 @@ use crate::error::Result;
 
 mod ahead;
 mod attempt;
+mod inspect;
+mod labels;
 mod limiter;
 mod reply;
 mod request;
@@ -28,6 +30,7 @@ mod votes;
 
 use self::attempt::id;
 pub use attempt::{Attempt, Copy};
+pub use labels::{read_labels, store_label};
 pub use limiter::Limiter;
 pub use reply::in_full;
 pub use request::Request;
@@ -169,16 +172,6 @@ impl Resource {
         sent(self.permits().force_release(&self.keys, self.site(), holders))
     }
 
-    /// Reads the state of the lock, with so many of its tickets.
-    pub fn inspect_lock(&self, listed: u32) -> Request {
-        sent(mutex::inspect(&self.keys, listed))
-    }
-
-    /// Reads the state of the permits, with so many of their tickets.
-    pub fn inspect_permits(&self, listed: u32) -> Request {
-        sent(self.permits().inspect(&self.keys, listed))
-    }
-
     /// Exchanges a hold of permits for another one.
     pub fn change(&self, old: Attempt, new: Attempt) -> Request {
         let Attempt { amount: units, lease, not_after, .. } = new;
@@ -258,11 +251,6 @@ impl Resource {
         sent(client::rights(&self.keys, channel))
     }
 
-    /// Reads the state of the latch, with so many of its tickets.
-    pub fn inspect_latch(&self, listed: u32) -> Request {
-        sent(Latch.inspect(&self.keys, listed))
-    }
-
     fn permits(&self) -> Permits {
         if let Kind::Semaphore { limit } = self.keys.kind { Permits { limit } } else { Permits::READ_WRITE }
     }
@@ -292,16 +280,6 @@ pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
     let all = renewal.is_some() && holds.iter().all(|(resource, _)| resource.keys.kind.renewal() == renewal);
     let holds: Vec<_> = holds.iter().map(|(resource, attempt)| renewal_of(&resource.keys, *attempt)).collect();
     first.keys.kind.with(|resource| resource.held().filter(|_| all).map(|held| sent(held.renew(&holds))))
-}
-
-/// Stores the label of a client, or removes it if `ttl` is zero.
-pub fn store_label(prefix: &str, client: Uuid, ttl: Duration, label: &str) -> Request {
-    sent(client::store_label(&Named::labels(prefix), client, ttl, label))
-}
-
-/// Reads the labels of clients.
-pub fn read_labels(prefix: &str, clients: &[Uuid]) -> Request {
-    sent(client::read_labels(&Named::labels(prefix), clients))
 }
 
 fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {

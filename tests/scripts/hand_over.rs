@@ -7,10 +7,10 @@ use crate::lab::{Attempt, CANCEL_RELEASED, Forced, Lab, RELEASED, attempt};
 use crate::permits::lab::{LEASES, PERMITS, Permits, writer};
 
 /// Sees every command that a server executes.
-struct Monitor(Connection);
+pub struct Monitor(Connection);
 
 impl Monitor {
-    fn of(lab: &Lab) -> Self {
+    pub fn of(lab: &Lab) -> Self {
         let mut connection = lab.server.client();
         connection.send_packed_command(&redis::cmd("MONITOR").get_packed_command()).unwrap();
         assert_eq!(connection.recv_response().unwrap(), Value::Okay);
@@ -18,7 +18,7 @@ impl Monitor {
     }
 
     /// What scripts have called since the last time, on that key: the commands in their order.
-    fn calls(&mut self, lab: &mut Lab, key: &str) -> Vec<String> {
+    pub fn calls(&mut self, lab: &mut Lab, key: &str) -> Vec<String> {
         lab.raw(&["ECHO", "the end"]);
         let mut calls = Vec::new();
         loop {
@@ -37,7 +37,7 @@ impl Monitor {
 
 /// It is written, then the old hold goes, and the key is there all the time.
 #[track_caller]
-fn assert_written_before_dropped(calls: &[String], write: &str, drop: &str) {
+pub fn assert_written_before_dropped(calls: &[String], write: &str, drop: &str) {
     assert!(calls.iter().all(|call| call != "DEL" && call != "UNLINK"), "{calls:?}");
     let written = calls.iter().position(|call| call == write);
     let dropped = calls.iter().rposition(|call| call == drop);

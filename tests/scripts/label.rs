@@ -5,6 +5,7 @@ use std::time::Duration;
 use bowline::wire;
 use uuid::Uuid;
 
+use crate::hand_over::{Monitor, assert_written_before_dropped};
 use crate::lab::{Lab, PREFIX};
 use crate::refusals::Refusal;
 
@@ -16,7 +17,11 @@ fn id(client: u128) -> Uuid {
 }
 
 fn try_store(lab: &mut Lab, client: u128, ttl: u64, label: &str) -> Result<(), String> {
-    let request = wire::store_label(PREFIX, id(client), Duration::from_millis(ttl), label);
+    store_before(lab, client, (ttl, 0), label)
+}
+
+fn store_before(lab: &mut Lab, client: u128, (ttl, not_after): (u64, u64), label: &str) -> Result<(), String> {
+    let request = wire::store_label(PREFIX, id(client), Duration::from_millis(ttl), not_after, label);
     lab.run(request.script.name(), &KEYS.map(str::to_owned), &request.words(), false, |_| ())
 }
 
@@ -73,11 +78,41 @@ fn a_label_ends_unless_it_is_stored_again() {
         lab.lapse(KEYS[1], &id(client).to_string(), 1);
     }
     assert_eq!(fields(&mut lab), 31);
-    for left in [14, 0, 0] {
-        try_store(&mut lab, 2, 0, "").unwrap();
+    for left in [15, 1, 1] {
+        store(&mut lab, 2, "alive");
         assert_eq!(fields(&mut lab), left);
     }
+    assert_eq!(read(&mut lab, &[2]), ["alive"]);
+}
+
+/// The server may execute a request that lay in its buffer after the one that removed the label.
+#[test]
+fn a_late_request_brings_no_label_back() {
+    let mut lab = Lab::new();
+    let late = lab.now() - 1;
+    store_before(&mut lab, 1, (TTL, late), "web-7").unwrap();
     assert_eq!(lab.server.keys(), [""; 0]);
+    store_before(&mut lab, 1, (TTL, late + 60_000), "web-7").unwrap();
+    assert_eq!(read(&mut lab, &[1]), ["web-7"]);
+    // To remove is never too late.
+    store_before(&mut lab, 1, (0, late), "").unwrap();
+    assert_eq!(lab.server.keys(), [""; 0]);
+}
+
+/// A cluster that is moving a slot refuses to write to a key that the script has deleted.
+#[test]
+fn no_key_is_deleted_and_written_again() {
+    let mut lab = Lab::new();
+    lab.checked = false;
+    for (key, write, drop) in [(KEYS[0], "HSET", "HDEL"), (KEYS[1], "ZADD", "ZREM")] {
+        lab.raw(&["DEL", KEYS[0], KEYS[1]]);
+        store(&mut lab, 1, "killed");
+        lab.lapse(KEYS[1], &id(1).to_string(), 1);
+        let mut monitor = Monitor::of(&lab);
+        store(&mut lab, 2, "alive");
+        assert_written_before_dropped(&monitor.calls(&mut lab, key), write, drop);
+    }
+    assert_eq!((fields(&mut lab), read(&mut lab, &[1, 2])), (1, vec![String::new(), "alive".to_owned()]));
 }
 
 /// One key without the other: a label without an end is over, and storing it again mends both.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use crate::connection::Connection;
+use crate::driver::label::Labelled;
 use crate::engine::cleanup::Cleanup;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
@@ -25,9 +26,11 @@ pub(super) fn say(
     connection: &dyn Connection,
     inbox_prefix: &str,
     within: Duration,
-    mut left: Vec<Cleanup>,
+    (mut left, label): (Vec<Cleanup>, Option<&Labelled>),
 ) {
-    if left.is_empty() || within.is_zero() {
+    let scripts = Scripts { connection, inbox_prefix };
+    let is_labelled = label.is_some_and(|label| label.last_call(scripts).is_some());
+    if left.is_empty() && !is_labelled || within.is_zero() {
         return;
     }
     let until = executor.now() + within;
@@ -49,6 +52,10 @@ pub(super) fn say(
             .zip(answers)
             .filter(|(_, answer)| matches!(answer, Ok(Cancelled { call_again: true, .. })));
         left = unfinished.map(|(cleanup, _)| cleanup).chain(rest).collect();
+    }
+    if let Some(call) = label.and_then(|label| label.last_call(scripts)) {
+        // Nobody is left who could be told of an error.
+        let _ = poll_until(executor, until, call);
     }
     connection.close();
 }

@@ -2,8 +2,8 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: limit inbox_prefix counts_everyone [attempt_id]...
 -- Reply: holds token more now
--- holds: how many of the attempt ids held. token: larger than that of the writer among them and smaller than that of the
--- next one; 0 if there was no writer. more = 1: call again without attempt ids.
+-- holds: how many of the attempt ids held. token: larger than that of the writer among them and smaller than that of
+-- the next one; 0 if there was no writer. more = 1: call again without attempt ids.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit, inbox_prefix, counts_everyone = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'

@@ -174,8 +174,8 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         6 => of_limiter("rate_take", take),
         1 => of_limiter("rate_reset", vec![late()]),
         1 => of_limiter("rate_inspect", Vec::new()),
-        1 => (client(), mostly(&["60000", "20000", "0"], &["x", "", "-1"]), mostly(&["web-7", ""], &["\n"]))
-            .prop_map(|(client, ttl, label)| ("client_label", keys_from(LABELS, 2), vec![client, ttl, label])),
+        1 => (client(), mostly(&["60000", "20000", "0"], &["x", "", "-1"]), late(), mostly(&["web-7", ""], &["\n"]))
+            .prop_map(|(client, ttl, late, label)| ("client_label", keys_from(LABELS, 2), vec![client, ttl, late, label])),
         1 => vec(client(), 0..4).prop_map(|clients| ("client_labels", keys_from(LABELS, 2), clients)),
         1 => of("lock_inspect", vec![listed()].boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),

@@ -19,7 +19,7 @@ fn setup_of(answer: impl Fn() -> Result<Reply, ConnectionError> + Send + Sync + 
         "web-7",
         Arc::new(move |call| {
             assert_eq!(call.script.name(), "client_label");
-            let [_, Arg::Number(life), Arg::Text("web-7")] = call.args else { panic!("{:?}", call.args) };
+            let [_, Arg::Number(life), _, Arg::Text("web-7")] = call.args else { panic!("{:?}", call.args) };
             lock(&seen).push(*life);
             answer()
         }),
@@ -36,7 +36,10 @@ fn a_label_is_stored_three_times_in_its_life() {
     let (mut setup, lives) = setup_of(stored);
     setup.run(MINUTE);
     assert_eq!(lock(&lives)[..], [15 * 60_000]);
-    setup.run(14 * MINUTE + Duration::from_secs(1));
+    // Up to half a minute earlier than after a third, so that clients do not store together.
+    setup.run(13 * MINUTE);
+    assert_eq!(lock(&lives)[..], [15 * 60_000; 3]);
+    setup.run(MINUTE + Duration::from_secs(1));
     assert_eq!(lock(&lives)[..], [15 * 60_000; 4]);
 }
 
@@ -45,12 +48,15 @@ fn a_failure_that_passes_is_followed_by_a_short_pause() {
     let failures = Mutex::new(0);
     let (mut setup, lives) = setup_of(move || {
         *lock(&failures) += 1;
-        if *lock(&failures) <= 5 { Err(refusal()) } else { stored() }
+        if *lock(&failures) <= 4 { Err(refusal()) } else { stored() }
     });
-    setup.run(2 * MINUTE);
+    // Pauses of about 1, 2, 4 and 8 s.
+    setup.run(Duration::from_secs(8));
+    assert!((3..=5).contains(&lock(&lives).len()), "{}", lock(&lives).len());
+    setup.run(MINUTE);
+    assert_eq!(lock(&lives).len(), 5);
+    setup.run(5 * MINUTE);
     assert_eq!(lock(&lives).len(), 6);
-    setup.run(4 * MINUTE);
-    assert_eq!(lock(&lives).len(), 7);
 }
 
 #[test]
@@ -58,7 +64,7 @@ fn a_refusal_that_stays_is_not_repeated_before_its_time() {
     let (mut setup, lives) = setup_of(|| Err(ConnectionError::refused("NOPERM no")));
     setup.run(4 * MINUTE);
     assert_eq!(lock(&lives).len(), 1);
-    setup.run(2 * MINUTE);
+    setup.run(MINUTE);
     assert_eq!(lock(&lives).len(), 2);
 }
 
@@ -80,4 +86,26 @@ fn a_label_that_was_not_stored_is_not_removed() {
     let mut context = Context::from_waker(Waker::noop());
     assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
     assert_eq!(lock(&lives)[..], [0; 0]);
+}
+
+/// A `close` that was dropped: the watchdog removes the label, and stores it no more.
+#[test]
+fn a_client_that_is_closed_removes_its_label() {
+    let (mut setup, lives) = setup_of(stored);
+    setup.run(MINUTE);
+    setup.engine.close(setup.executor.now());
+    setup.run(20 * MINUTE);
+    assert_eq!(lock(&lives)[..], [15 * 60_000, 0]);
+}
+
+/// The runtime drops the watchdog.
+#[test]
+fn the_end_of_the_runtime_removes_the_label() {
+    let (mut setup, lives) = setup_of(stored);
+    drop(std::mem::replace(&mut setup.task, Box::pin(future::pending())));
+    assert_eq!(lock(&lives)[..], [0; 0], "nothing was stored");
+    let (mut setup, lives) = setup_of(stored);
+    setup.run(MINUTE);
+    drop(std::mem::replace(&mut setup.task, Box::pin(future::pending())));
+    assert_eq!(lock(&lives)[..], [15 * 60_000, 0]);
 }
