@@ -279,7 +279,13 @@ impl ConfigBuilder {
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput), with a message that names the setting.
     pub fn build(self) -> Result<Config> {
-        checks::check(&self.config)?;
+        let Config { prefix, label, lease, command_timeout, retry_timeout, .. } = &self.config;
+        key::check_prefix(prefix).map_err(|error| error.during("config"))?;
+        check_lease("config", *lease)?;
+        let Config { handoff_time, shutdown_timeout, replicas, .. } = self.config;
+        checks::check_times(*command_timeout, *retry_timeout, handoff_time, shutdown_timeout)?;
+        check_replicas("config", replicas)?;
+        check_label("config", label)?;
         Ok(self.config)
     }
 }

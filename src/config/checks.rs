@@ -2,29 +2,23 @@
 
 use std::time::Duration;
 
-use super::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::key;
 
-/// Checks all settings. The message of the error names the setting.
-pub(super) fn check(config: &Config) -> Result<()> {
+/// Checks the times that are no leases. The message of the error names the setting.
+pub(super) fn check_times(command: Duration, retry: Duration, handoff: Duration, shutdown: Duration) -> Result<()> {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    key::check_prefix(&config.prefix).map_err(|error| error.during("config"))?;
-    check_lease("config", config.lease)?;
-    if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
+    if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&command) {
         return Err(invalid("config", "command_timeout must be 10 ms to 10 min"));
     }
-    if config.retry_timeout > DAY {
+    if retry > DAY {
         return Err(invalid("config", "retry_timeout must be at most 24 h"));
     }
-    if config.handoff_time > Duration::from_secs(10) {
+    if handoff > Duration::from_secs(10) {
         return Err(invalid("config", "handoff_time must be at most 10 s"));
     }
-    if config.shutdown_timeout > Duration::from_secs(10) {
+    if shutdown > Duration::from_secs(10) {
         return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
     }
-    check_replicas("config", config.replicas)?;
-    check_label("config", &config.label)?;
     Ok(())
 }
 
