@@ -130,7 +130,7 @@ async fn campaign(machine: Arc<Machine>, process: Process, election: Election, t
 }
 
 /// Publishes a few values.
-async fn lead(machine: &Arc<Machine>, process: Process, led: &Leadership, note: &(dyn Fn(&dyn Fn(&mut Led)) + Sync)) {
+async fn lead(machine: &Arc<Machine>, process: Process, led: &Leadership, note: impl Fn(&dyn Fn(&mut Led)) + Sync) {
     let executor = machine.process(process);
     for n in 0..machine.random(|random| random.between(Duration::ZERO, 5 * MS)).as_millis() {
         let pause = machine.random(|random| random.between(MS, 800 * MS));

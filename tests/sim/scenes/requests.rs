@@ -103,7 +103,7 @@ pub async fn copied_permits(mut stage: Stage) -> Played {
     must(taken == [const { Some(Reply::Integer(4)) }; 2], "I10 a second copy is not told what the first one took")?;
     let part = permits.give_back(attempt, 3);
     let _copies = [execute(&part), execute(&part)];
-    let used = number(execute(&permits.inspect_permits()), 0);
+    let used = number(execute(&permits.inspect_permits(0)), 1);
     must(used == Some(Reply::Integer(3)), "I10 a second copy gives back more")
 }
 
