@@ -87,7 +87,7 @@ pub(crate) struct Labels(BTreeMap<Uuid, String>);
 
 impl Labels {
     /// Reads the labels of these clients, in one call that is not repeated. Nothing depends on labels: if there is no
-    /// answer within 1 s, there are none.
+    /// answer within 3 s, there are none.
     pub(crate) async fn read(context: &Context, clients: Vec<Uuid>) -> Self {
         if clients.is_empty() {
             return Self::default();

@@ -19,8 +19,8 @@ pub(crate) const REQUEST: Pauses = pauses(25, 1_000);
 /// full may stay so.
 pub(crate) const LABEL: Pauses = pauses(1_000, 60_000);
 
-/// How long labels are waited for, and their removal: nothing depends on them.
-pub(crate) const LABEL_WAIT: Duration = Duration::from_secs(1);
+/// How long those who look at a name wait for the labels, on which nothing depends.
+pub(crate) const LABEL_WAIT: Duration = Duration::from_secs(3);
 
 /// A request to store a label is of no use after this time: the client may have removed the label since.
 pub(crate) const LABEL_LATE: Duration = Duration::from_secs(10);

@@ -164,7 +164,7 @@ impl<G: Reentrant> Acquire<G> {
     ///
     /// Meant for sections that must not run inside themselves. While another task acquires for the same holder, the
     /// acquisition waits for the outcome. A hold that is lost counts as none. A [`MultiLock`](crate::MultiLock) fails
-    /// if the holder holds any of its names.
+    /// if the holder holds any of its names, and releases those that it has acquired until then.
     ///
     /// An acquisition without a holder is not affected. It waits for the hold, even if its own task has it.
     pub fn deny_reentry(self) -> Self {

@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub(crate) keys: Arc<Keys>,
     /// The number of units, or of tokens to reserve.
     pub(crate) amount: u32,
-    /// Whether to take all units that are free. The amount is then the least.
+    /// Whether to take all units that are free. `amount` is 1 then.
     pub(crate) takes_all: bool,
     /// Whether to wait while others hold it.
     pub(crate) wait: bool,

@@ -21,8 +21,8 @@ use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Named;
 use crate::protocol::limits::LABEL_TTL;
 use crate::protocol::reply::ServerMillis;
-use crate::runtime::{Executor, timeout};
-use crate::tuning::{LABEL, LABEL_LATE, LABEL_WAIT};
+use crate::runtime::Executor;
+use crate::tuning::{LABEL, LABEL_LATE};
 
 /// A client with a label.
 #[derive(Debug)]
@@ -112,18 +112,15 @@ impl Labelled {
         }
     }
 
-    /// Removes the label. The server has 1 s to answer. If it does not, the label ends with its life.
+    /// Removes the label. If that fails, it ends with its life.
     pub(crate) async fn remove(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
-        let removed = async {
-            let mut stored = self.stored.lock().await;
-            let before = mem::replace(&mut *stored, Stored::Removed);
-            if before == Stored::Label
-                && let Err(failure) = self.store(executor, scripts, Duration::ZERO).await
-            {
-                not_stored(&failure);
-            }
-        };
-        timeout(executor, LABEL_WAIT, removed).await.unwrap_or_default();
+        let mut stored = self.stored.lock().await;
+        let before = mem::replace(&mut *stored, Stored::Removed);
+        if before == Stored::Label
+            && let Err(failure) = self.store(executor, scripts, Duration::ZERO).await
+        {
+            not_stored(&failure);
+        }
     }
 
     /// For a runtime that has ended: the call that removes the label, if it may be stored.

@@ -140,6 +140,10 @@ impl Cleanups {
             }
             return;
         };
+        // A part was given back. The rest of the hold was not ended: it is held, or was kept in Redis.
+        if cleanup.ticket.rest > 0 {
+            return;
+        }
         self.push(cleanup.of_hold_since(now));
     }
 

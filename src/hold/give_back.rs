@@ -30,9 +30,10 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
     let (context, hold) = (owned.context().clone(), owned.hold.clone());
     check_not_lost(&hold, "release", context.now())?;
     let mut unanswered = Unanswered { context: context.clone(), hold: hold.clone(), left, is_answered: false };
-    let is_kept = owned.is_kept();
     // The request does not keep the hold, because the last part may end meanwhile.
     if let Some(last) = Arc::into_inner(owned) {
+        // Asked now, when no other part can keep the hold any more.
+        let is_kept = last.is_kept();
         last.release_with(&mut With::Nothing).await?;
         if !is_kept {
             unanswered.is_answered = true;
@@ -42,6 +43,7 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
     let began = context.now();
     let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount).keeping(left);
     let mut retry = context.retry_from("release", &hold.keys, began);
+    let mut may_be_done = false;
     loop {
         let sent = retry.sends();
         let call = pin!(context.scripts().give_back(&hold.keys, ticket));
@@ -54,13 +56,17 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
                     context.engine.promote_later(&hold.keys, context.now(), hold.lease);
                 }
                 let is_over = hold.deadline().is_none() && hold.loss(context.now()).is_none();
-                if given.was_held || is_over {
+                // An earlier request may have given the part back while the hold was there.
+                if given.was_held || is_over || may_be_done {
                     return Ok(());
                 }
                 context.engine.renewed(sent, context.now(), &[], std::slice::from_ref(&hold));
                 return Err(lost_error(&hold, "release", Loss::Gone));
             }
-            Err(failure) => retry.again_after(failure).await?,
+            Err(failure) => {
+                may_be_done |= failure.may_be_done();
+                retry.again_after(failure).await?;
+            }
         }
     }
 }

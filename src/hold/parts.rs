@@ -12,7 +12,7 @@ use crate::mutant::{self, Mutant};
 pub(crate) struct Parts {
     context: Arc<Context>,
     hold: Arc<Hold>,
-    /// The units of all parts, and those that were kept.
+    /// The units that the server still has to count: those of living parts, and of kept ones.
     units: AtomicU32,
     /// Whether units were given back, so that the server has, or will have, fewer of them than were granted.
     is_smaller: AtomicBool,

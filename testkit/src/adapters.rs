@@ -112,8 +112,11 @@ pub async fn release(connection: &dyn Connection, keys: &Keys, attempt: &str) ->
     run(connection, keys.lock.release(attempt_of(attempt), None).expect("locks are held")).await
 }
 
+/// The holder first, and the clock last.
 pub async fn inspect(connection: &dyn Connection, keys: &Keys) -> Outcome {
-    run(connection, keys.lock.inspect_lock(0)).await
+    let mut inspected = run(connection, keys.lock.inspect_lock(0)).await?;
+    inspected.rotate_left(1);
+    Ok(inspected)
 }
 
 /// Takes all `locks` in one batch.

@@ -202,3 +202,56 @@ fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
         assert_eq!(looks(&|| setup.engine.cleanup_done(work.cleanups[0].0, false)), ending);
     }
 }
+
+/// The rest of its hold was kept in Redis, so the server names the hold at each look.
+#[test]
+fn a_part_that_was_given_back_is_repeated_once_after_a_gap() {
+    let setup = setup();
+    let hold = setup.holds(&keys("a"));
+    setup.engine.given_back(&hold, 2, setup.now);
+    assert!(setup.engine.leave_in_redis(&hold, setup.now));
+    let cleaned = || {
+        let work = setup.engine.work(setup.now);
+        setup.answer(&work);
+        work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket.rest).collect::<Vec<_>>()
+    };
+    setup.engine.gap(setup.now);
+    assert_eq!(cleaned(), [2]);
+    setup.engine.end_again(vec![hold.id], setup.now);
+    assert_eq!(cleaned(), [0; 0]);
+}
+
+/// The answers about the parts of a hold come in any order.
+#[test]
+fn what_leaves_the_least_of_a_hold_is_repeated() {
+    for answered in [[Some(6), Some(2)], [Some(2), Some(6)], [None, Some(2)], [Some(2), None]] {
+        let setup = setup();
+        let hold = setup.holds(&keys("a"));
+        for rest in answered {
+            match rest {
+                Some(rest) => setup.engine.given_back(&hold, rest, setup.now),
+                None => {
+                    let _ending = setup.engine.ending(&hold, setup.now);
+                    setup.engine.release(&hold, setup.now);
+                }
+            }
+        }
+        let least = answered.into_iter().map(Option::unwrap_or_default).min().unwrap();
+        setup.engine.gap(setup.now);
+        let work = setup.engine.work(setup.now);
+        let rests: Vec<u32> = work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket.rest).collect();
+        assert_eq!(rests, [least], "{answered:?}");
+    }
+}
+
+/// What a watchdog that is dropped leaves to the good-bye: a part, and not the whole hold.
+#[test]
+fn a_part_is_left_to_the_good_bye_as_a_part() {
+    let setup = setup();
+    let hold = setup.holds(&keys("a"));
+    setup.engine.given_back(&hold, 3, setup.now);
+    assert!(setup.engine.leave_in_redis(&hold, setup.now));
+    setup.engine.give_back_later(&hold, 2, setup.now);
+    let left = setup.engine.die(setup.now);
+    assert_eq!(left.iter().map(|cleanup| cleanup.ticket.rest).collect::<Vec<_>>(), [2]);
+}

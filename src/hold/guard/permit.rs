@@ -60,9 +60,9 @@ impl Permit {
     /// to the next waiters, in one command.
     ///
     /// # The lease
-    /// The guards share the lease of their acquisition. It is renewed for as long as one of them exists, and its loss
-    /// is one of all of them. [`extend`](Self::extend) prolongs it for all of them. A
-    /// [`lost_signal`](Self::lost_signal) of any of them is over when the last of them is. In [`Stats`](crate::Stats)
+    /// The guards share the lease of their acquisition. It is renewed for as long as one of them exists. If it is lost,
+    /// all of them are lost. [`extend`](Self::extend) prolongs it for all of them. A
+    /// [`lost_signal`](Self::lost_signal) ends with the last of these guards. In [`Stats`](crate::Stats)
     /// and [`inspect`](crate::Semaphore::inspect) they are one hold.
     ///
     /// If the permits of one guard are [kept](Self::keep), they stay in Redis until the lease ends, and the client
@@ -140,7 +140,8 @@ impl Permit {
     }
 
     /// Prolongs a [fixed lease](crate::Acquire::expires_after): see [`LockGuard::extend`](crate::LockGuard::extend).
-    /// Sends one command for each acquisition whose permits the guard has.
+    /// Sends one command for each acquisition whose permits the guard has. After an error, the leases of the others may
+    /// have been prolonged.
     ///
     /// # Errors
     /// Those of [`LockGuard::extend`](crate::LockGuard::extend).
@@ -201,7 +202,8 @@ impl Permit {
     /// command.
     ///
     /// # Errors
-    /// Those of [`LockGuard::keep`](crate::LockGuard::keep).
+    /// Those of [`LockGuard::keep`](crate::LockGuard::keep). Of a guard that was [merged](Self::merge), the permits of
+    /// other acquisitions may have been kept.
     pub fn keep(self) -> Result<()> {
         self.shares().try_for_each(|share| share.can_be_kept())?;
         self.into_shares().map(Share::keep).fold(Ok(()), Result::and)
@@ -211,7 +213,8 @@ impl Permit {
     /// [split](Self::split), the permits of the other guards stay held.
     ///
     /// # Errors
-    /// Those of [`LockGuard::release`](crate::LockGuard::release).
+    /// Those of [`LockGuard::release`](crate::LockGuard::release). If the guard was split, the server may count its
+    /// permits as used until the lease of the other guards ends.
     ///
     /// # Cancel safety
     /// If the future is dropped, the release continues in the background.

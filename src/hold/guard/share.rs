@@ -72,7 +72,7 @@ impl Share {
         self.into_owned().keep()
     }
 
-    /// Ends the part. See [`Part::end`]; `None` for a hold that was not split, too.
+    /// Ends the part, as [`Part::end`] does. `None` also for a hold that was not split.
     pub(crate) fn end_part(&self) -> Option<u32> {
         self.part.as_ref()?.end()
     }

@@ -2,7 +2,7 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id lease_ms limit not_after_ms inbox_prefix counts_everyone
 -- Reply: GRANTED units now | BUSY more now | STALE now
--- BUSY: no permit is free, or somebody waits. A second copy replies how many the first one took, and takes no others.
+-- BUSY: no permit is free, somebody waits, or there is more to reap. A second copy replies how many the first one took, and takes no others.
 -- not_after_ms 0 means no limit. more = 1: call again, there is more to reap, to drop or to grant than one call may.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -31,7 +31,7 @@ if not_after > 0 and now > not_after then return {'STALE', now} end
 
 local more, _, rest = promote({})
 -- As for a try, waiters that cannot be notified do not count.
-units = rest == 'none' and limit - used or 0
+units = rest == 'none' and more == 0 and limit - used or 0
 if units > 0 then write_hold(id, lease, units) end
 drop_ended()
 if units > 0 then return {'GRANTED', units, now} end

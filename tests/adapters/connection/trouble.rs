@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use bowline::{Call, Config, Connection, ConnectionError, Notice, Reply};
+use bowline::{Arg, Call, Config, Connection, ConnectionError, Notice, Reply};
 use futures::future::{Either, join, select};
 use futures::{FutureExt, StreamExt};
 
@@ -140,14 +140,14 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
     assert_eq!(word(&acquire(&connection, &keys[0], "c1:1").await), "GRANTED");
     let script = script("lock_inspect");
     let keys = keys.each_ref().map(Keys::all);
-    let calls = keys.each_ref().map(|keys| Call::new(script, keys, &[]).within(SHORT));
+    let calls = keys.each_ref().map(|keys| Call::new(script, keys, &[Arg::Number(0)]).within(SHORT));
     for round in 1..=2 {
         proxy.silence();
         let outcomes = if round == 1 {
             vec![connection.run(calls[0]).await]
         } else {
             // The call with the shortest time limit decides.
-            connection.run_batch(&[Call::new(script, &keys[1], &[]), calls[0]]).await
+            connection.run_batch(&[Call::new(script, &keys[1], &[Arg::Number(0)]), calls[0]]).await
         };
         for outcome in outcomes {
             assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
@@ -212,7 +212,7 @@ pub(crate) async fn a_slow_connection_is_not_taken_for_a_silent_one(rt: Runtime)
     let keys = Keys::of("a");
     for _ in 0..2 {
         let keys = keys.all();
-        let call = Call::new(script("lock_inspect"), &keys, &[]).within(SHORT / 2);
+        let call = Call::new(script("lock_inspect"), &keys, &[Arg::Number(0)]).within(SHORT / 2);
         assert!(matches!(connection.run(call).await, Ok(Reply::Array(_))));
     }
     assert_eq!(connection.reconnects(), 0);

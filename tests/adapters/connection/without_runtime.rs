@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use bowline::{Call, Connection, ConnectionError, Reply};
+use bowline::{Arg, Call, Connection, ConnectionError, Reply};
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::join_all;
@@ -143,7 +143,7 @@ pub(crate) async fn answers_are_those_of_their_calls(rt: Runtime) {
     admin(&server, &["SET", wrong.lock(), "x", "PX", "60000"]);
     let free = Keys::of("free");
     let all = free.all();
-    let call = Call::new(script("lock_inspect"), &all, &[]);
+    let call = Call::new(script("lock_inspect"), &all, &[Arg::Number(0)]);
     // More calls than fit into any buffer.
     let outcomes = blocking.run_batch(&[call; 5000]).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Reply::Array(_)))), "{outcomes:?}");
