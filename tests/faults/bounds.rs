@@ -98,7 +98,16 @@ impl Trouble {
 
     /// Whether the operation may go through: it writes nothing, or nothing that takes memory.
     fn may_pass(self, operation: &str) -> bool {
-        let reads = ["available", "inspect", "inspect_rw", "leader", "force_release"].contains(&operation);
+        let reads = [
+            "available",
+            "inspect",
+            "inspect_rw",
+            "leader",
+            "force_release",
+            "force_release_rw",
+            "force_release_permits",
+        ]
+        .contains(&operation);
         let frees = ["count", "count_down", "delete", "wait", "extend", "resign"].contains(&operation);
         match self {
             Self::Denied | Self::Silent | Self::Absent => false,

@@ -146,7 +146,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["0", "20000"], &["x", ""]),
     ];
     // A day and more, in nanoseconds: see `agree::Slack`.
-    let time = |good| mostly(good, &["0", "-1", "", "x", "1.5", "9223372036854775808"]);
+    let time = |good| mostly(good, &["0", "-1", "", "x", "100000000000000.5", "9223372036854775808"]);
     let late = || mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]);
     let take = vec![
         time(&["100000000000000", "50000000000000"]),
