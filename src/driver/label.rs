@@ -72,21 +72,16 @@ impl Labelled {
 
     /// Stores the label again and again, until the client is closed. Removes it then, unless the closing has.
     pub(crate) async fn keep(&self, engine: &Engine, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
-        let (closed, kept) = (pin!(engine.closed()), pin!(self.store_on(executor, scripts, engine.jitter_seed())));
-        select(closed, kept).await;
-        engine.cleaned().await;
-        self.remove(executor, scripts).await;
-    }
-
-    async fn store_on(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>, seed: u64) {
         if let Some(first) = self.first.as_ref().filter(|first| first.is_missing()) {
-            first.clone().ended().await;
+            select(pin!(engine.closed()), pin!(first.clone().ended())).await;
             if first.is_missing() {
                 return;
             }
         }
-        let (mut jitter, mut failures) = (Jitter::new(seed), 0);
-        loop {
+        let (mut jitter, mut failures) = (Jitter::new(engine.jitter_seed()), 0);
+        while !engine.is_closed() {
+            // Not dropped when the client is closed: a connection may send a request whose caller is gone, and do that
+            // after the one that removes the label.
             let stored = {
                 let mut stored = self.stored.lock().await;
                 if *stored == Stored::Removed {
@@ -108,8 +103,10 @@ impl Labelled {
                     failures = failures.saturating_add(1);
                 }
             }
-            executor.sleep(pause).await;
+            select(pin!(engine.closed()), executor.sleep(pause)).await;
         }
+        engine.cleaned().await;
+        self.remove(executor, scripts).await;
     }
 
     /// Removes the label. If that fails, it ends with its life.

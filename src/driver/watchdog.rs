@@ -62,9 +62,8 @@ impl Watchdog {
     async fn watch(&self) {
         let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
-        if let Some(label) = &self.label {
-            calls.push(label.keep(&self.engine, &self.executor, self.scripts()).boxed());
-        }
+        let label = self.label.as_ref();
+        let mut label = label.map(|label| label.keep(&self.engine, &self.executor, self.scripts()).boxed());
         let mut turns = 0;
         let mut was_capped = false;
         loop {
@@ -78,10 +77,8 @@ impl Watchdog {
             let mut listener = pin!(self.engine.listen());
             let work = self.engine.work(self.executor.now());
             if work.ended {
-                // Ended first: a call that stores the label may be under way.
-                drop(calls);
-                if let Some(label) = &self.label {
-                    label.remove(&self.executor, self.scripts()).await;
+                if let Some(label) = label {
+                    label.await;
                 }
                 return;
             }
@@ -98,6 +95,9 @@ impl Watchdog {
                 let mut woken = false;
                 while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {
                     woken = true;
+                }
+                if label.as_mut().is_some_and(|label| label.as_mut().poll(context).is_ready()) {
+                    label = None;
                 }
                 let timer = timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context));
                 woken |= timer.is_ready() | listener.as_mut().poll(context).is_ready();

@@ -93,6 +93,7 @@ impl Engine {
             state.is_ending = true;
             state.close_idles(now);
         });
+        self.closing.notify(usize::MAX);
         self.work.notify(usize::MAX);
     }
 
