@@ -224,7 +224,8 @@ impl ConfigBuilder {
     ///
     /// The client stores its label when it connects, and then every 5 min: one command. A label that the server has
     /// lost, in a failover for example, is therefore missing for up to 5 min. It is removed when the client is closed
-    /// or dropped, if the server answers. That of a client that was killed lasts 15 min by the server's clock. Everybody who may read from the server can read it.
+    /// or dropped, if the server answers. That of a client that was killed lasts 15 min by the server's clock.
+    /// Everybody who may read from the server can read it.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.config.label = label.into();
         self

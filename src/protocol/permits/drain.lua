@@ -2,7 +2,8 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id lease_ms limit not_after_ms inbox_prefix counts_everyone
 -- Reply: GRANTED units now | BUSY more now | STALE now
--- BUSY: no permit is free, somebody waits, or there is more to reap. A second copy replies how many the first one took, and takes no others.
+-- BUSY: no permit is free, somebody waits, or there is more to reap. A second copy replies how many the first one took,
+-- and takes no others.
 -- not_after_ms 0 means no limit. more = 1: call again, there is more to reap, to drop or to grant than one call may.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
