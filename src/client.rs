@@ -36,7 +36,8 @@ use crate::stats::Stats;
 ///
 /// # Dropping
 /// The tasks end and the connections close when the last clone, primitive and guard of the client is dropped.
-/// Background releases are finished first, for at most one lease.
+/// Background releases are finished first, for at most one lease, and the [label](crate::ConfigBuilder::label) is
+/// removed.
 ///
 /// # Shutdown of the runtime
 /// If the runtime is shut down while the client holds or waits, the thread that shuts it down releases the holds and

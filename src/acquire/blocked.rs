@@ -78,7 +78,7 @@ fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>) -> String {
     if seen.holds.len() > MOST_NAMED {
         holders.push("others".to_owned());
     }
-    let held = if holders.is_empty() { "held by nobody".to_owned() } else { format!("held by {}", holders.join(", ")) };
+    let held = if holders.is_empty() { "not held".to_owned() } else { format!("held by {}", holders.join(", ")) };
     match own.and_then(|own| seen.queue.iter().position(|ticket| ticket.id == own)) {
         Some(0) => format!("{held}; next in the queue"),
         Some(before) => format!("{held}; {before} before it in the queue"),
@@ -109,7 +109,7 @@ mod tests {
         // A member of a cohort, whose ticket another member has asked for.
         assert_eq!(said(None), format!("{held}; 3 in the queue"));
         let seen = Seen { holds: vec![], ..seen };
-        assert_eq!(text(&seen, &labels, None), "held by nobody; 3 in the queue");
+        assert_eq!(text(&seen, &labels, None), "not held; 3 in the queue");
         let foreign = ("of somebody else".to_owned(), Duration::from_micros(1_001_900));
         let seen = Seen { holds: vec![hold(2), foreign, hold(1), hold(1)], ..seen };
         let said = text(&seen, &labels, None);

@@ -1,6 +1,5 @@
 //! The label of a client on its server.
 
-use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -33,20 +32,11 @@ pub(crate) struct Labelled {
     clock: Arc<ServerClock>,
     /// The first connect, if it is made in the background.
     first: Option<Arc<FirstConnect>>,
-    /// Locked while a request is under way, so that none is sent after the one that removes the label.
-    stored: Mutex<Stored>,
+    /// Whether the label may be stored. Locked while a request is under way, so that none is sent after the one that
+    /// removes the label.
+    is_stored: Mutex<bool>,
     /// How many acquisitions ask now who is in their way.
     pub(crate) looks: AtomicU32,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Stored {
-    /// Nothing was sent.
-    Nothing,
-    /// The label may be stored.
-    Label,
-    /// The label was removed for good.
-    Removed,
 }
 
 impl Labelled {
@@ -64,13 +54,13 @@ impl Labelled {
             keys: Named::labels(prefix),
             clock: clock.clone(),
             first: first.cloned(),
-            stored: Mutex::new(Stored::Nothing),
+            is_stored: Mutex::new(false),
             looks: AtomicU32::new(0),
         };
         (!label.is_empty()).then(|| Arc::new(labelled))
     }
 
-    /// Stores the label again and again, until the client is closed. Removes it then, unless the closing has.
+    /// Stores the label again and again, until the client is closed. Removes it then, unless that was done.
     pub(crate) async fn keep(&self, engine: &Engine, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
         if let Some(first) = self.first.as_ref().filter(|first| first.is_missing()) {
             select(pin!(engine.closed()), pin!(first.clone().ended())).await;
@@ -83,11 +73,12 @@ impl Labelled {
             // Not dropped when the client is closed: a connection may send a request whose caller is gone, and do that
             // after the one that removes the label.
             let stored = {
-                let mut stored = self.stored.lock().await;
-                if *stored == Stored::Removed {
-                    return;
+                let mut is_stored = self.is_stored.lock().await;
+                // Closed while this waited: the label may have been removed.
+                if engine.is_closed() {
+                    break;
                 }
-                *stored = Stored::Label;
+                *is_stored = true;
                 self.store(executor, scripts, LABEL_TTL).await
             };
             let mut pause = LABEL_TTL / 3 - jitter.up_to(LABEL_TTL / 30);
@@ -109,14 +100,16 @@ impl Labelled {
         self.remove(executor, scripts).await;
     }
 
-    /// Removes the label. If that fails, it ends with its life.
+    /// Removes the label of a closed client. If that fails, or is dropped, the label may be removed by another call, and
+    /// ends with its life otherwise.
     pub(crate) async fn remove(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
-        let mut stored = self.stored.lock().await;
-        let before = mem::replace(&mut *stored, Stored::Removed);
-        if before == Stored::Label
-            && let Err(failure) = self.store(executor, scripts, Duration::ZERO).await
-        {
-            not_stored(&failure);
+        let mut is_stored = self.is_stored.lock().await;
+        if !*is_stored {
+            return;
+        }
+        match self.store(executor, scripts, Duration::ZERO).await {
+            Ok(()) => *is_stored = false,
+            Err(failure) => not_stored(&failure),
         }
     }
 
@@ -126,7 +119,7 @@ impl Labelled {
         scripts: Scripts<'a>,
     ) -> Option<impl Future<Output = Result<ServerMillis, Failure>> + 'a> {
         // Locked: a call was under way when the runtime ended.
-        let may_be_stored = self.stored.try_lock().is_none_or(|stored| *stored == Stored::Label);
+        let may_be_stored = self.is_stored.try_lock().is_none_or(|is_stored| *is_stored);
         may_be_stored.then(|| scripts.store_label(&self.keys, self.client, (Duration::ZERO, 0), &self.label))
     }
 

@@ -54,7 +54,7 @@ pub(super) fn say(
         left = unfinished.map(|(cleanup, _)| cleanup).chain(rest).collect();
     }
     if let Some(call) = label.and_then(|label| label.last_call(scripts)) {
-        // Nobody is left who could be told of an error.
+        // An error is ignored, because the client has ended. The label then ends with its life.
         let _ = poll_until(executor, until, call);
     }
     connection.close();
