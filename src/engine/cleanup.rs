@@ -45,6 +45,10 @@ impl Cleanup {
         Self { ticket: whole.ticket.keeping(rest), ..whole }
     }
 
+    pub(super) fn is_of_part(&self) -> bool {
+        self.ticket.rest > 0
+    }
+
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount);
         Self::new(hold.keys.clone(), ticket, now + hold.longest())

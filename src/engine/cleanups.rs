@@ -64,6 +64,11 @@ impl Cleanups {
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };
+        // A part ends no hold. While its hold lives, it is given back again after each gap.
+        if cleanup.is_of_part() {
+            self.is_idle_anew |= self.is_idle();
+            return;
+        }
         let granted = self.granted_meanwhile.remove(&cleanup.ticket.id.n).filter(|_| !was_held);
         // In both cases, the answer may be that of a server that was replaced meanwhile.
         if let Some(granted) = granted {
@@ -111,14 +116,6 @@ impl Cleanups {
         self.ended.insert(cleanup);
     }
 
-    /// Records that the server has taken one part of a hold back, by a request sent at `sent`.
-    pub(super) fn set_given_back(&mut self, cleanup: Cleanup, sent: Instant) {
-        if self.last_gap.is_some_and(|gap| gap > sent) {
-            self.push(cleanup.clone().repeated());
-        }
-        self.ended.insert(cleanup);
-    }
-
     /// Repeats the latest releases, because the server may be another one than before.
     pub(super) fn repeat(&mut self, now: Instant) {
         if mutant::on(Mutant::ReleaseNotRepeated) {
@@ -134,16 +131,13 @@ impl Cleanups {
     /// does not know, it is ended again.
     pub(super) fn end_again(&mut self, n: u64, now: Instant) {
         let Some(cleanup) = self.ended.of(n).cloned() else {
-            let is_cleaned_up = self.under_way.values().any(|cleanup| cleanup.ticket.id.n == n);
+            let ends = |cleanup: &Cleanup| cleanup.ticket.id.n == n && !cleanup.is_of_part();
+            let is_cleaned_up = self.under_way.values().any(ends);
             if is_cleaned_up || self.ending.iter().any(|(_, hold, _)| hold.id.n == n) {
                 self.granted_meanwhile.insert(n, now);
             }
             return;
         };
-        // A part was given back. The rest of the hold was not ended: it is held, or was kept in Redis.
-        if cleanup.ticket.rest > 0 {
-            return;
-        }
         self.push(cleanup.of_hold_since(now));
     }
 

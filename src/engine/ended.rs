@@ -34,12 +34,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Of one attempt, what leaves the least is remembered. The end of a part may become known after the end of the
-    /// whole hold, which leaves nothing.
     pub(super) fn insert(&mut self, cleanup: Cleanup) {
-        if self.of(cleanup.ticket.id.n).is_some_and(|before| before.ticket.rest < cleanup.ticket.rest) {
-            return;
-        }
         if self.young_attempts.len() == ATTEMPTS {
             // The room of the oldest ones is used again: this is part of each release.
             std::mem::swap(&mut self.old_attempts, &mut self.young_attempts);

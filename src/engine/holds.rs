@@ -59,6 +59,10 @@ impl Holds {
         self.held.get(&hold.id.n).is_some_and(|held| Arc::ptr_eq(&held.hold, hold))
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Hold>> {
+        self.held.values().map(|held| &held.hold)
+    }
+
     pub(super) fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.held.keys().copied().collect();
         numbers.sort_unstable();

@@ -18,11 +18,13 @@ mod loss;
 mod regrant;
 mod state;
 mod term;
+mod units;
 
 pub(crate) use count::{ORDINARY, answer_within, deadline, drift};
 pub use loss::Loss;
 use state::{AtomicState, LeaseState};
 pub(crate) use term::Term;
+use units::UnitsLeft;
 
 /// One ownership period of a lock, shared by its guards and the watchdog. After [`pass_on`](Self::pass_on), the
 /// same value stands for the next guard's period.
@@ -41,6 +43,8 @@ pub(crate) struct Hold {
     pub(crate) id: AttemptId,
     /// The number of units, or of reserved tokens.
     pub(crate) amount: u32,
+    /// How many of the units are left.
+    pub(crate) units: UnitsLeft,
     /// See [`token`](Self::token).
     token: AtomicU64,
     pub(crate) lease: Duration,
@@ -68,6 +72,7 @@ impl Hold {
             keys,
             id,
             amount,
+            units: UnitsLeft::new(amount),
             token: AtomicU64::new(token.get()),
             lease,
             term,

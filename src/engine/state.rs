@@ -10,6 +10,7 @@ use crate::cohort::table::Cohorts;
 use crate::engine::ahead::{Ahead, Aheads};
 use crate::engine::attempt::Attempt;
 use crate::engine::attempts::Attempts;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::cleanups::Cleanups;
 use crate::engine::confirmations::Confirmations;
 use crate::engine::handler::attempt::AttemptHandler;
@@ -147,6 +148,13 @@ impl State {
         if !mutant::on(Mutant::RenewalAfterRelease) {
             self.hold_handler().end(hold.id.n, now);
         }
+    }
+
+    /// The server may be another one than before, and have holds with units that were given back.
+    pub(super) fn give_back_again(&mut self, now: Instant) {
+        let of_part = |hold: &Arc<Hold>| Some(Cleanup::of_part(hold, hold.units.rest()?, now));
+        let parts: Vec<Cleanup> = self.holds.all().filter_map(of_part).collect();
+        parts.into_iter().for_each(|part| self.cleanups.push(part));
     }
 
     /// When the watchdog has something to do next.

@@ -51,7 +51,6 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
             Ok(given) => {
                 unanswered.is_answered = true;
                 context.observe(given.now);
-                context.engine.given_back(&hold, left, sent);
                 if given.call_again {
                     context.engine.promote_later(&hold.keys, context.now(), hold.lease);
                 }

@@ -1,8 +1,8 @@
 //! What the guards of one hold share, and how the hold ends.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::acquire::confirm::confirm;
@@ -11,7 +11,6 @@ use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::parts::Parts;
 use crate::hold::quorum::Ends;
 use crate::hold::source::Source;
 use crate::holder::Holder;
@@ -37,8 +36,6 @@ pub(crate) struct HoldOwner {
     holder: Option<Holder>,
     /// One reference more for each guard. `None` without a holder, as there can be one guard only.
     pub(crate) guards: Option<Arc<()>>,
-    /// What its parts share, if the hold was split.
-    parts: OnceLock<Arc<Parts>>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
     /// `None` for the vote of a master: the hold of the quorum is metered.
@@ -60,7 +57,6 @@ impl HoldOwner {
             hold,
             holder,
             guards: holder.map(|_| Arc::default()),
-            parts: OnceLock::new(),
             in_cohort: None,
             metered: None,
             quorum: None,
@@ -90,10 +86,6 @@ impl HoldOwner {
 
     pub(crate) fn guard_count(&self) -> usize {
         self.guards.as_ref().map_or(1, |guards| Arc::strong_count(guards) - 1)
-    }
-
-    pub(crate) fn parts(&self) -> &Arc<Parts> {
-        self.parts.get_or_init(|| Arc::new(Parts::new(self.context(), &self.hold)))
     }
 
     /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
@@ -226,9 +218,9 @@ impl HoldOwner {
     /// `true`: nothing is left to release. The hold stays in Redis, because it is kept, or the next member of its
     /// cohort has it.
     fn keep_or_hand_off(&mut self) -> bool {
-        let Self { source, hold, in_cohort, kept, parts, .. } = self;
+        let Self { source, hold, in_cohort, kept, .. } = self;
         // A member of the cohort would get fewer units than it has asked for.
-        in_cohort.take_if(|_| parts.get().is_some_and(|parts| parts.is_smaller()));
+        in_cohort.take_if(|_| hold.units.rest().is_some() && !mutant::on(Mutant::SmallerHoldHandedOff));
         if !self.ended && *kept.get_mut() {
             let now = source.context.now();
             // Members of its cohort ask the server from now on, as everybody else.

@@ -114,6 +114,7 @@ impl Engine {
             // A client that is closing has ended all attempts and holds already, and its connection ends next.
             if !self.is_closed() {
                 state.cleanups.repeat(now);
+                state.give_back_again(now);
             }
         });
     }

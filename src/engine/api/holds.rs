@@ -56,11 +56,6 @@ impl Engine {
         self.change(|state| state.cleanups.push(Cleanup::of_part(hold, rest, now)));
     }
 
-    /// Records that the server has taken units of the hold back, by a request sent at `sent`.
-    pub(crate) fn given_back(&self, hold: &Hold, rest: u32, sent: Instant) {
-        self.change(|state| state.cleanups.set_given_back(Cleanup::of_part(hold, rest, sent), sent));
-    }
-
     /// Records that the server extended the hold by a request sent at `sent`. Returns the loss if the hold was lost
     /// meanwhile.
     pub(crate) fn extended(&self, hold: &Hold, lease: Duration, sent: Instant, now: Instant) -> Option<Loss> {

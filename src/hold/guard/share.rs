@@ -48,7 +48,8 @@ impl Share {
         if units == 0 || units >= self.units() {
             return None;
         }
-        let part = self.part.get_or_insert_with(|| Arc::new(Part::whole(self.owned.parts()))).split(units);
+        let part =
+            self.part.get_or_insert_with(|| Arc::new(Part::whole(self.owned.context(), &self.owned.hold))).split(units);
         Some(Self { part: Some(Arc::new(part)), owned: self.owned.clone(), counted: None })
     }
 
