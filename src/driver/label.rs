@@ -100,8 +100,8 @@ impl Labelled {
         self.remove(executor, scripts).await;
     }
 
-    /// Removes the label of a closed client. If that fails, or is dropped, the label may be removed by another call, and
-    /// ends with its life otherwise.
+    /// Removes the label of a closed client. If the call fails, or is dropped, a later one removes the label. Without
+    /// one, the label ends with its life.
     pub(crate) async fn remove(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>) {
         let mut is_stored = self.is_stored.lock().await;
         if !*is_stored {

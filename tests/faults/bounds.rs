@@ -142,7 +142,7 @@ impl Bound {
             Self::Command => (Duration::ZERO, SHORT),
             Self::Timeout => (LONG, LONG),
         };
-        config.retry_timeout(retry_timeout).command_timeout(command_timeout)
+        config.retry_timeout(retry_timeout).command_timeout(command_timeout).label("bounds")
     }
 
     /// The timeout of the caller.
