@@ -71,8 +71,11 @@ fn the_next_hold_of_a_lock_is_written_before_the_old_one_goes() {
 
 #[test]
 fn the_next_hold_of_permits_is_written_before_the_old_one_goes() {
-    let ways: [fn(&mut Permits, &Attempt); 2] =
-        [|lab, a| assert_eq!(lab.release(a), RELEASED), |lab, a| assert_eq!(lab.cancel(a), CANCEL_RELEASED)];
+    let ways: [fn(&mut Permits, &Attempt); 3] = [
+        |lab, a| assert_eq!(lab.release(a), RELEASED),
+        |lab, a| assert_eq!(lab.cancel(a), CANCEL_RELEASED),
+        |lab, a| assert_eq!(lab.force_release(&[a]).0, 1),
+    ];
     for way in ways {
         let mut lab = Permits::read_write();
         let (a, b, c) = (writer(1, 1), attempt(2, 1), attempt(2, 2));

@@ -135,6 +135,15 @@ fn a_key_of_a_wrong_type_is_an_error_and_nothing_is_changed() {
         lab.set_wrong(wrong);
         assert_eq!(try_store(&mut lab, 1, TTL, "web-7").unwrap_err(), "WRONGTYPE");
         assert_eq!(lab.server.keys(), [wrong]);
+        let other = KEYS.into_iter().find(|key| *key != wrong).unwrap();
+        let mut lab = Lab::new();
+        store(&mut lab, 1, "web-7");
+        lab.set_wrong(wrong);
+        for ttl in [TTL, 0] {
+            assert_eq!(try_store(&mut lab, 1, ttl, "web-8").unwrap_err(), "WRONGTYPE");
+            let command = if other == KEYS[0] { "HLEN" } else { "ZCARD" };
+            assert_eq!(lab.raw(&[command, other]), redis::Value::Int(1), "{ttl}");
+        }
     }
 }
 

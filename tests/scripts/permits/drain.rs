@@ -27,6 +27,22 @@ fn all_that_are_free_are_taken() {
     }
 }
 
+/// Crashed holders of more permits than one call may reap: the next call takes all.
+#[test]
+fn all_means_all_whatever_is_to_be_reaped() {
+    let mut lab = Permits::semaphore(300);
+    lab.checked = false;
+    let holders: Vec<_> = (1..=300).map(|n| attempt(1, n)).collect();
+    lab.hold(&holders.iter().collect::<Vec<_>>());
+    for holder in &holders {
+        lab.expire_hold(holder);
+    }
+    lab.checked = true;
+    assert_eq!(lab.drain(&attempt(2, 1)), Drained::Busy { more: true });
+    assert_eq!(lab.drain(&attempt(2, 1)), Drained::Granted(300));
+    assert_eq!(lab.drain(&attempt(2, 1)), Drained::Granted(300), "the same again");
+}
+
 #[test]
 fn the_stored_limit_counts() {
     let (mut lab, a) = (Permits::semaphore(5), attempt(1, 1).units(2));
