@@ -88,6 +88,9 @@ macro_rules! table {
                 ("acquire_many", true, |client, timeout| {
                     ready(waits!(timeout, client.semaphore("many", 3).acquire_many(2)))
                 }),
+                ("try_acquire_all", true, |client, timeout| {
+                    ready(waits!(timeout, client.semaphore("try_acquire_all", 2).try_acquire_all()))
+                }),
                 ("try_acquire", true, |client, timeout| {
                     ready(waits!(timeout, client.semaphore("try_acquire", 2).try_acquire()))
                 }),
@@ -132,6 +135,14 @@ macro_rules! table {
                     false,
             |client, _| holds!(client.semaphore("release_permit", 2).acquire(), guard => guard.release()),
                 ),
+                ("release_part", false, |client, _| {
+                    holds!(client.semaphore("release_part", 2).acquire_many(2), guard => {
+                        let mut guard = guard;
+                        let part = guard.split(1);
+                        drop(guard.keep());
+                        part.expect("it has two").release()
+                    })
+                }),
                 (
                     "release_all",
                     false,

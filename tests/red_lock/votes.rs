@@ -1,6 +1,6 @@
 //! Votes that a hold has lost, and waiters that look for free votes.
 
-use bowline::ErrorKind;
+use bowline::{ErrorKind, MasterState};
 
 use crate::masters::{Masters, ms, waiter};
 use crate::on_masters;
@@ -17,6 +17,7 @@ on_masters! {
     an_acquisition_with_others_in_its_way_waits_for_longer_than_the_retry_timeout,
     a_turn_is_given_up_when_the_first_master_answers_again,
     a_turn_that_is_handed_off_proposes_no_old_token,
+    the_label_of_the_holder_is_shown_by_each_master,
 }
 
 /// A token in the year 2128.
@@ -225,4 +226,29 @@ async fn a_turn_that_is_handed_off_proposes_no_old_token(env: Env) {
         second.release().await.unwrap();
         masters.nothing_is_left().await;
     }
+}
+
+async fn the_label_of_the_holder_is_shown_by_each_master(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program_with(|config| config.label("web-7"), |builder| builder.durable(true)).await;
+    let other = masters.program().await;
+    let guard = program.locks.lock("a").await.unwrap();
+    let labels = async || {
+        let state = other.locks.inspect("a").await.unwrap();
+        assert_eq!(state.token(), Some(guard.token()));
+        let label = |master: MasterState| master.vote.and_then(|vote| vote.label);
+        state.masters.into_iter().map(label).collect::<Vec<_>>()
+    };
+    let all = vec![Some("web-7".to_owned()); 3];
+    env.eventually("the labels", async || labels().await == all).await;
+    // Without the labels, the vote of a master counts all the same.
+    masters.all[1].eval(
+        "redis.call('DEL', 'bowline:client:{labels}') return redis.call('DEL', 'bowline:client:{labels}:leases')",
+    );
+    assert_eq!(labels().await[1], None);
+    guard.release().await.unwrap();
+    for client in &program.clients {
+        client.close().await;
+    }
+    masters.nothing_is_left().await;
 }

@@ -1,18 +1,14 @@
 //! Re-entrancy: one hold, several guards.
 
-use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::Duration;
 
 use bowline::{ErrorKind, Holder};
 use futures::FutureExt;
 
 use super::{LONG, queued, waiter};
-use crate::lab::{Env, LockGuard, on_every_server};
-use crate::support::polled::poll_once;
+use crate::lab::{Env, on_every_server};
+use crate::support::polled::{begun_at_once, poll_once};
 
 on_every_server! {
     re_entry_is_another_guard_of_the_same_hold_without_a_command,
@@ -78,24 +74,7 @@ async fn guards_released_at_the_same_time_have_released_when_all_are_back(env: E
     for round in 0..ROUNDS {
         let outer = lock.lock().holder(&holder).await.unwrap();
         let inner = lock.lock().holder(&holder).await.unwrap();
-        // Two threads begin at the same moment. The later one continues here.
-        let start = AtomicUsize::new(0);
-        let begin = |guard: LockGuard| {
-            let mut release = guard.release().boxed();
-            start.fetch_add(1, Ordering::SeqCst);
-            while start.load(Ordering::SeqCst) < 2 {
-                std::hint::spin_loop();
-            }
-            match release.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(released) => ready(released).boxed(),
-                Poll::Pending => release,
-            }
-        };
-        let (outer, inner) = thread::scope(|threads| {
-            let outer = threads.spawn(|| begin(outer));
-            let inner = begin(inner);
-            (outer.join().unwrap(), inner)
-        });
+        let [outer, inner] = begun_at_once(outer.release().boxed(), inner.release().boxed());
         outer.await.and(inner.await).unwrap();
         let free = other.lock("a").try_lock().await.unwrap();
         assert!(free.is_some(), "held after both guards had been released, round {round}");

@@ -1,16 +1,13 @@
 //! Permits that are split and merged.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::Duration;
 
-use bowline::{ErrorKind, Loss};
+use bowline::{ErrorKind, Loss, Whose};
 use futures::FutureExt;
-use futures::future::ready;
 
 use super::waiter;
 use crate::lab::{Env, Permit, on_every_server};
+use crate::support::polled::begun_at_once;
 
 on_every_server! {
     parts_are_released_one_by_one,
@@ -28,6 +25,7 @@ on_every_server! {
     a_hold_that_became_smaller_is_not_handed_off,
     closing_ends_all_parts,
     parts_released_at_the_same_time_are_all_back,
+    a_part_released_while_another_is_kept_is_back,
 }
 
 const LIMIT: u32 = 6;
@@ -318,26 +316,23 @@ async fn parts_released_at_the_same_time_are_all_back(env: Env) {
     for round in 0..ROUNDS {
         let mut one = client.semaphore("a", LIMIT).acquire_many(5).await.unwrap();
         let two = parted(&mut one, 2);
-        // Two threads begin at the same moment. The later one continues here.
-        let start = AtomicUsize::new(0);
-        let begin = |part: Permit| {
-            let mut release = part.release().boxed();
-            start.fetch_add(1, Ordering::SeqCst);
-            while start.load(Ordering::SeqCst) < 2 {
-                std::hint::spin_loop();
-            }
-            match release.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(released) => ready(released).boxed(),
-                Poll::Pending => release,
-            }
-        };
-        let (one, two) = thread::scope(|threads| {
-            let one = threads.spawn(|| begin(one));
-            let two = begin(two);
-            (one.join().unwrap(), two)
-        });
+        let [one, two] = begun_at_once(one.release().boxed(), two.release().boxed());
         let (one, two) = futures::join!(one, two);
         one.and(two).unwrap();
         assert_eq!(other.available().await.unwrap(), LIMIT, "round {round}");
+    }
+}
+
+async fn a_part_released_while_another_is_kept_is_back(env: Env) {
+    const ROUNDS: u32 = 100;
+    let (client, other) = (env.client().await, env.client().await.semaphore("a", LIMIT));
+    for round in 0..ROUNDS {
+        let mut one = client.semaphore("a", LIMIT).acquire_many(5).await.unwrap();
+        let two = parted(&mut one, 2);
+        let [one, two] = begun_at_once(one.release().boxed(), async move { two.keep() }.boxed());
+        let (one, two) = futures::join!(one, two);
+        one.and(two).unwrap();
+        assert_eq!(other.inspect().await.unwrap().used, 2, "round {round}");
+        assert_eq!(other.force_release(Whose::Everybody).await.unwrap().holds, 1);
     }
 }
