@@ -12,7 +12,7 @@ on_every_runtime! {
     without_an_answer_about_labels_the_state_is_read,
     a_timeout_whose_look_fails_says_what_it_would_say_otherwise,
     a_close_that_is_dropped_removes_the_label,
-    a_removal_that_is_lost_is_made_again,
+    a_lost_removal_leaves_the_label_to_its_life,
     a_client_that_starts_before_its_server_stores_its_label_later,
     a_look_that_is_dropped_with_its_acquisition_leaves_nothing,
     what_an_operator_takes_is_taken_once_if_the_answer_is_lost,
@@ -72,7 +72,7 @@ async fn a_close_that_is_dropped_removes_the_label(env: Env) {
     drop((guard, lock));
 }
 
-async fn a_removal_that_is_lost_is_made_again(env: Env) {
+async fn a_lost_removal_leaves_the_label_to_its_life(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config.label("web-8")).await;
     env.eventually("the label", async || labels(&env).await == 1).await;
     let calls = faults.calls("client_label");

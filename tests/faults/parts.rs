@@ -1,6 +1,6 @@
 //! Parts of permits that are given back while others go on: requests and answers that get lost or come late.
 
-use bowline::{ErrorKind, Loss};
+use bowline::{ErrorKind, Loss, Whose};
 
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::ms;
@@ -15,6 +15,7 @@ on_every_runtime! {
     what_is_never_answered_is_given_back_in_the_background,
     a_dropped_part_is_given_back_until_the_server_answers,
     a_part_of_a_hold_that_is_gone_says_so,
+    a_part_that_was_back_before_its_hold_was_taken_is_back,
     a_gap_repeats_the_last_part,
 }
 
@@ -118,6 +119,26 @@ async fn a_part_of_a_hold_that_is_gone_says_so(env: Env) {
     assert_eq!(part.release().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(env.soon("the other part", permit.lost()).await, Loss::Gone);
     assert_eq!(permit.release().await.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+/// The answer is lost, and the next copy of the request finds no hold.
+async fn a_part_that_was_back_before_its_hold_was_taken_is_back(env: Env) {
+    let other = env.client().await.semaphore("a", LIMIT);
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    for fault in [Fault::LoseReply, Fault::Unreachable] {
+        let is_back = matches!(fault, Fault::LoseReply);
+        let mut permit = client.semaphore("a", LIMIT).acquire_many(9).await.unwrap();
+        let calls = faults.calls(GIVE_BACK);
+        faults.next(GIVE_BACK, [fault, Fault::Hang]);
+        let released = env.spawn(permit.split(4).unwrap().release());
+        env.eventually("the second request", async || faults.calls(GIVE_BACK) == calls + 2).await;
+        assert_eq!(other.force_release(Whose::Everybody).await.unwrap().holds, 1);
+        assert_eq!(env.soon("the loss", permit.lost()).await, Loss::Revoked);
+        faults.release();
+        let released = env.soon("the release", released).await;
+        assert_eq!(released.err().map(|error| error.kind()), (!is_back).then_some(ErrorKind::Lost));
+        drop(permit);
+    }
 }
 
 /// As after a failover to a replica that has not received it.
