@@ -113,14 +113,14 @@ impl Labelled {
         }
     }
 
-    /// For a runtime that has ended: the call that removes the label, if it may be stored.
-    pub(crate) fn last_call<'a>(
-        &'a self,
-        scripts: Scripts<'a>,
-    ) -> Option<impl Future<Output = Result<ServerMillis, Failure>> + 'a> {
-        // Locked: a call was under way when the runtime ended.
-        let may_be_stored = self.is_stored.try_lock().is_none_or(|is_stored| *is_stored);
-        may_be_stored.then(|| scripts.store_label(&self.keys, self.client, (Duration::ZERO, 0), &self.label))
+    /// Whether the label may be stored. Also `true` if a call was under way when the runtime ended.
+    pub(crate) fn may_be_stored(&self) -> bool {
+        self.is_stored.try_lock().is_none_or(|is_stored| *is_stored)
+    }
+
+    /// The call that removes the label, for a runtime that has ended.
+    pub(crate) async fn last_call(&self, scripts: Scripts<'_>) -> Result<ServerMillis, Failure> {
+        scripts.store_label(&self.keys, self.client, (Duration::ZERO, 0), &self.label).await
     }
 
     async fn store(&self, executor: &Arc<dyn Executor>, scripts: Scripts<'_>, ttl: Duration) -> Result<(), Failure> {

@@ -28,9 +28,8 @@ pub(super) fn say(
     within: Duration,
     (mut left, label): (Vec<Cleanup>, Option<&Labelled>),
 ) {
-    let scripts = Scripts { connection, inbox_prefix };
-    let is_labelled = label.is_some_and(|label| label.last_call(scripts).is_some());
-    if left.is_empty() && !is_labelled || within.is_zero() {
+    let label = label.filter(|label| label.may_be_stored());
+    if left.is_empty() && label.is_none() || within.is_zero() {
         return;
     }
     let until = executor.now() + within;
@@ -53,9 +52,9 @@ pub(super) fn say(
             .filter(|(_, answer)| matches!(answer, Ok(Cancelled { call_again: true, .. })));
         left = unfinished.map(|(cleanup, _)| cleanup).chain(rest).collect();
     }
-    if let Some(call) = label.and_then(|label| label.last_call(scripts)) {
+    if let Some(label) = label {
         // An error is ignored, because the client has ended. The label then ends with its life.
-        let _ = poll_until(executor, until, call);
+        let _ = poll_until(executor, until, label.last_call(scripts));
     }
     connection.close();
 }
