@@ -67,6 +67,7 @@ mod limiter;
 mod lock;
 mod marker;
 mod multi_lock;
+mod names;
 mod once;
 mod red_lock;
 mod rw_lock;
@@ -84,6 +85,7 @@ pub use limiter::RateLimiter;
 pub use lock::Lock;
 pub use marker::{AnyThread, ThisThread};
 pub use multi_lock::MultiLock;
+pub use names::Names;
 pub use once::Once;
 pub use red_lock::{RedLock, RedLockBuilder};
 pub use rw_lock::{RwLock, Upgrade};
@@ -91,4 +93,4 @@ pub use semaphore::Semaphore;
 
 /// The builders are the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
-pub use crate::{Campaign, LatchWait, UntilReady};
+pub use crate::{Campaign, Deadlocks, LatchWait, UntilReady};

@@ -79,8 +79,7 @@ impl Client {
     /// Dropping the future leaves nothing in Redis.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         meter::began(Loss::OF_A_CLIENT.map(Loss::word));
-        let client = config.client_id.unwrap_or_else(draw);
-        let opening = Opening::new(executor, connection, config, client);
+        let opening = Opening::new(executor, connection, config);
         let context = if opening.config.is_in_background {
             Context::start_in_background(opening)
         } else {
@@ -252,11 +251,6 @@ impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.begin_close();
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the only place where identities are drawn")]
-fn draw() -> Uuid {
-    Uuid::new_v4()
 }
 
 impl fmt::Debug for Client {

@@ -64,8 +64,9 @@ impl Error {
         self
     }
 
+    /// An operation on no name has an empty one.
     pub(crate) fn with_name(mut self, name: &str) -> Self {
-        self.parts.name = Some(name.into());
+        self.parts.name = Some(name.into()).filter(|name: &Arc<str>| !name.is_empty());
         self
     }
 

@@ -48,16 +48,16 @@ pub struct WaiterState {
     #[cfg_attr(feature = "serde", serde(default))]
     pub label: Option<String>,
     /// What the client waits for.
-    pub waits_for: WaitsFor,
+    pub waits_for: Access,
 }
 
-/// What a client waits for.
+/// What a client holds or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum WaitsFor {
-    /// A lock.
+pub enum Access {
+    /// All there is to hold: a lock, the leadership of an election, or a run.
     Lock,
     /// To read, under a read-write lock.
     Read,
@@ -69,8 +69,8 @@ pub enum WaitsFor {
     Latch,
 }
 
-impl WaitsFor {
-    fn of(claim: Claim) -> Self {
+impl Access {
+    pub(crate) fn of(claim: Claim) -> Self {
         match claim {
             Claim::Tokens(_) => Self::Lock,
             Claim::Units { units: READ, limit: WRITE } => Self::Read,
@@ -110,7 +110,7 @@ impl Labels {
         let waiter = |Ticket { id: AttemptId { client, .. }, claim, .. }| WaiterState {
             client,
             label: self.get(Some(client)),
-            waits_for: WaitsFor::of(claim),
+            waits_for: Access::of(claim),
         };
         tickets.into_iter().map(waiter).collect()
     }

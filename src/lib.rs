@@ -37,6 +37,7 @@ mod config;
 mod connect;
 mod connection;
 mod context;
+mod deadlock;
 mod driver;
 #[cfg(feature = "serde")]
 mod duration_text;
@@ -55,10 +56,12 @@ mod lock;
 mod multi_lock;
 mod mutant;
 mod mutex;
+mod names;
 mod observe;
 mod on_drop;
 mod once;
 mod opening;
+mod operators;
 #[cfg(any(feature = "testing", feature = "threads"))]
 mod park;
 mod preflight;
@@ -88,13 +91,14 @@ pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LABEL, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use deadlock::{Deadlock, DeadlockedWait, Deadlocks, WayOut};
 pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
-pub use inspect::{HolderState, WaiterState, WaitsFor};
+pub use inspect::{Access, HolderState, WaiterState};
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use limiter::{Decision, MAX_REFILL, Quota, RateLimiter, UntilReady};
 pub use lock::{Lock, LockState};
@@ -102,8 +106,11 @@ pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
+pub use names::look::{HoldState, NameState};
+pub use names::{NameInUse, Names};
 pub use once::{LastRun, MAX_PERIOD, MIN_PERIOD, Once, OnceState, Run, RunOutcome};
 pub use protocol::Script;
+pub use protocol::names::PrimitiveKind;
 pub use protocol::token::Token;
 #[cfg(feature = "_wire")]
 #[doc(hidden)]

@@ -37,12 +37,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn new(
-        executor: Arc<dyn Executor>,
-        connection: Arc<dyn Connection>,
-        config: Config,
-        client: Uuid,
-    ) -> Self {
+    pub(crate) fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Self {
+        let client = config.client_id.unwrap_or_else(draw);
         let inbox_prefix = inbox_prefix(&config.prefix).into();
         Self { executor, connection, config, client, clock: Arc::default(), inbox_prefix }
     }
@@ -133,4 +129,9 @@ impl Opening {
     fn failed(&self, failure: Failure) -> Error {
         failure.when_connecting(&self.config.prefix)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the only place where identities are drawn")]
+fn draw() -> Uuid {
+    Uuid::new_v4()
 }

@@ -25,6 +25,16 @@ pub(crate) const LABEL_WAIT: Duration = Duration::from_secs(3);
 /// A request to store a label is of no use after this time: the client may have removed the label since.
 pub(crate) const LABEL_LATE: Duration = Duration::from_secs(10);
 
+/// How many keys a server looks at for one page of names. It takes about half a millisecond, in which the server
+/// answers no one else.
+pub(crate) const KEYS_IN_A_PAGE: u32 = 250;
+
+/// How many waiters of a name a search for deadlocks looks at.
+pub(crate) const MOST_QUEUED: u32 = 1000;
+
+/// How often servers may be replaced by others while names are listed.
+pub(crate) const MOST_CHANGES: u32 = 16;
+
 /// The most acquisitions of a client that ask at a time who is in their way. Thousands may time out together, when the
 /// server has much to do.
 pub(crate) const MOST_LOOKS: u32 = 16;

@@ -12,7 +12,8 @@ use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, clients_of};
 use crate::on_drop::OnDrop;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::{Failure, Seen};
+use crate::protocol::dispatch::Failure;
+use crate::protocol::seen::{Seen, SeenHold};
 use crate::tuning::MOST_LOOKS;
 
 /// The most holders that an error names.
@@ -56,14 +57,14 @@ pub(crate) fn look<'a>(
 async fn said(source: &HoldSource, request: &Request, last: &LastFailure) -> Result<String, Failure> {
     let context = &source.context;
     let seen = context.scripts().seen(&request.keys, LISTED).await?;
-    let clients = clients_of(seen.holds.iter().map(|(id, _)| &**id), &[]);
+    let clients = clients_of(seen.holds.iter().map(|hold| &*hold.id), &[]);
     let labels = Labels::read(context, clients).await;
     let own = last.attempt().map(|n| AttemptId { client: context.client, n });
     Ok(text(&seen, &labels, own))
 }
 
 fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>) -> String {
-    let holder = |(id, left): &(String, Duration)| {
+    let holder = |SeenHold { id, left, .. }: &SeenHold| {
         let client = AttemptId::client_of(id);
         let name = match (labels.get(client), client) {
             // As names are, because anybody who may write to the server may have written it.
@@ -92,16 +93,18 @@ mod tests {
 
     use super::*;
     use crate::protocol::ticket::{Claim, Ticket};
+    use crate::protocol::token::Token;
 
     #[test]
     fn it_names_holders_and_place() {
         let id = |client, n| AttemptId { client: Uuid::from_u128(client), n };
-        let hold = |client| (id(client, 1).text(), Duration::from_millis(8_240));
+        let of = |id, left| SeenHold { id, token: Token::NONE, left, claim: Claim::Tokens(1) };
+        let hold = |client| of(id(client, 1).text(), Duration::from_millis(8_240));
         let ticket =
             |client, n| Ticket { id: id(client, n), lease: Duration::from_secs(1), claim: Claim::Tokens(1), rest: 0 };
         let labels = Labels::of(vec![Uuid::from_u128(1)], vec!["web-7".to_owned()]);
         let queue = vec![ticket(3, 1), ticket(2, 4), ticket(2, 5)];
-        let seen = Seen { holds: vec![hold(1)], waiters: 3, queue };
+        let seen = Seen { holds: vec![hold(1)], limit: None, waiters: 3, queue };
         let said = |own| text(&seen, &labels, own);
         let held = "held by \"web-7\" (for 8.24s, unless it is renewed)";
         assert_eq!(said(Some(id(2, 5))), format!("{held}; 2 before it in the queue"));
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!(said(None), format!("{held}; 3 in the queue"));
         let seen = Seen { holds: vec![], ..seen };
         assert_eq!(text(&seen, &labels, None), "not held; 3 in the queue");
-        let foreign = ("of somebody else".to_owned(), Duration::from_micros(1_001_900));
+        let foreign = of("of somebody else".to_owned(), Duration::from_micros(1_001_900));
         let seen = Seen { holds: vec![hold(2), foreign, hold(1), hold(1)], ..seen };
         let said = text(&seen, &labels, None);
         assert!(said.starts_with("held by client 00000000-0000-0000-0000-000000000002 (for 8.24s,"), "{said}");

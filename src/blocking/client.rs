@@ -12,14 +12,14 @@ use super::latch::CountDownLatch;
 use super::limiter::RateLimiter;
 use super::lock::Lock;
 use super::multi_lock::MultiLock;
+use super::names::Names;
 use super::once::Once;
 use super::rw_lock::RwLock;
 use super::semaphore::Semaphore;
-#[cfg(feature = "blocking")]
 use super::thread::block;
 #[cfg(feature = "blocking")]
 use crate::Executor;
-use crate::{Quota, Result, Stats, Warning};
+use crate::{Deadlocks, NameInUse, NameState, Quota, Result, Stats, Warning};
 
 /// A client for blocking code: see [`bowline::Client`](crate::Client). Cheap to clone.
 #[derive(Clone, Debug)]
@@ -97,6 +97,25 @@ impl Client {
     /// Returns the locks `names`, to be acquired together: see [`bowline::Client::lock_all`](crate::Client::lock_all).
     pub fn lock_all<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         self.inner.lock_all(names).into()
+    }
+
+    /// Lists the names that are in use: see [`bowline::Client::names`](crate::Client::names).
+    pub fn names(&self) -> Names {
+        Names::new(self.inner.names(), self.inner.executor().clone())
+    }
+
+    /// Reads who holds each of these names and who waits for it: see [`bowline::Client::look`](crate::Client::look).
+    ///
+    /// # Errors
+    /// Those of the async method, one for each name. The outer one is [that of blocking](crate::blocking).
+    pub fn look(&self, names: &[NameInUse]) -> Result<Vec<Result<NameState>>> {
+        block(self.inner.executor(), "look", Box::pin(async { Ok(self.inner.look(names).await) }))
+    }
+
+    /// Searches for programs that wait for each other's holds: see
+    /// [`bowline::Client::deadlocks`](crate::Client::deadlocks). Call [`block`](Deadlocks::block) on the result.
+    pub fn deadlocks(&self) -> Deadlocks {
+        self.inner.deadlocks()
     }
 
     /// The identity of the client in Redis: see [`bowline::Client::id`](crate::Client::id).

@@ -119,6 +119,10 @@ impl Connection for Able {
         u64::try_from(key.len()).unwrap_or_default()
     }
 
+    fn slot_of_each_server(&self) -> Option<Vec<u16>> {
+        Some(vec![5, 9])
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         vec![Warning::Eviction { policy: "allkeys-lru".to_owned() }]
     }
@@ -146,6 +150,7 @@ fn what_a_wrapper_leaves_out_is_done_by_the_inner_connection() {
         let acknowledged = layer.run_acknowledged(&[], 3, second).now_or_never().unwrap();
         assert_eq!(acknowledged.len(), usize::from(does));
         assert_eq!(layer.node_of("abc"), if does { 3 } else { 0 });
+        assert_eq!(layer.slot_of_each_server(), does.then(|| vec![5, 9]));
         assert_eq!(layer.warnings().len(), usize::from(does));
         assert_eq!(layer.reconnects(), if does { 7 } else { 0 });
         assert_eq!(layer.why_down("abc").is_some(), does);

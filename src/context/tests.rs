@@ -141,7 +141,8 @@ pub(crate) fn setup() -> Setup {
     let executor = Arc::new(Still::new());
     let (answers, calls, keys, is_closed) = Default::default();
     let connection = Arc::new(Played { executor: executor.clone(), answers, calls, keys, is_closed });
-    let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
+    let opening = Opening::new(executor.clone(), connection.clone(), Config::default());
+    let opening = Opening { client: Uuid::from_u128(1), ..opening };
     let context = finish(Context::start(opening, ready(Ok(())))).unwrap();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     Setup { context, executor, connection, keys }
@@ -195,8 +196,7 @@ fn the_tasks_end_with_the_context() {
 fn a_client_that_has_not_connected_says_why_and_ends_all_waits_when_it_is_closed() {
     let Setup { executor, connection, keys, .. } = setup();
     let config = Config { is_in_background: true, ..Config::default() };
-    let context =
-        Context::start_in_background(Opening::new(executor.clone(), connection.clone(), config, Uuid::from_u128(2)));
+    let context = Context::start_in_background(Opening::new(executor.clone(), connection.clone(), config));
     // The connection itself is up. The error of a caller whose own timeout is over says why the client is not.
     let why = context.why_down(keys.main()).unwrap().to_string();
     assert!(connection.why_down(keys.main()).is_none() && why.contains("the first attempt to connect"), "{why}");
@@ -228,7 +228,7 @@ fn a_client_id_is_used_by_one_client_at_a_time() {
         lock(&connection.answers).push_back(Answer::Listeners(listeners));
         let client = Uuid::from_u128(1);
         let config = Config { client_id: Some(client), ..Config::default() };
-        let opening = Opening::new(executor, connection, config, client);
+        let opening = Opening::new(executor, connection, config);
         let started = finish(Context::start(opening, ready(Ok(()))));
         assert_eq!(started.err().map(|error| error.kind()), expected);
     }

@@ -12,6 +12,11 @@ pub(super) enum LuaAnswer {
     Array(Vec<Option<Vec<u8>>>),
     /// Names, each with a count.
     Counts(Vec<(Vec<u8>, usize)>),
+    /// Some keys, and the cursor of the next ones.
+    Page {
+        cursor: Vec<u8>,
+        keys: Vec<Vec<u8>>,
+    },
 }
 
 impl LuaAnswer {
@@ -38,6 +43,7 @@ impl Failure {
     pub(super) const SYNTAX: Self = Self(Cow::Borrowed("ERR syntax error"));
     pub(super) const NOT_AN_INTEGER: Self = Self(Cow::Borrowed("ERR value is not an integer or out of range"));
     pub(super) const NOT_A_FLOAT: Self = Self(Cow::Borrowed("ERR value is not a valid float"));
+    pub(super) const CURSOR: Self = Self(Cow::Borrowed("ERR invalid cursor"));
     pub(super) const NOT_A_RANGE: Self = Self(Cow::Borrowed("ERR min or max is not a float"));
     pub(super) const UNKNOWN: Self = Self(Cow::Borrowed("ERR Unknown Redis command called from script"));
     pub(super) const ARITY: Self = Self(Cow::Borrowed("ERR Wrong number of args calling Redis command from script"));

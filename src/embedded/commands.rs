@@ -1,6 +1,7 @@
 //! The commands that the scripts use, and no others: their names, their numbers of arguments and their functions.
 
 mod generic;
+mod glob;
 mod hash;
 mod list;
 mod option;
@@ -13,7 +14,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<LuaAnswer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 32] = [
+const COMMANDS: [(&str, usize, usize, Run); 33] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -34,6 +35,7 @@ const COMMANDS: [(&str, usize, usize, Run); 32] = [
     ("PUBLISH", 2, 2, generic::publish),
     ("PUBSUB", 1, MANY, generic::pubsub),
     ("RPUSH", 2, MANY, list::rpush),
+    ("SCAN", 5, 5, generic::scan),
     ("SET", 2, MANY, string::set),
     ("SPUBLISH", 2, 2, generic::spublish),
     ("STRLEN", 1, 1, string::strlen),

@@ -38,15 +38,12 @@ pub(super) fn answer(lua: &Lua, outcome: Result<LuaAnswer, Failure>) -> mlua::Re
         // Numbers of Lua 5.1 are doubles, and Redis converts integers to them.
         Ok(LuaAnswer::Integer(number)) => Ok(Value::Number(number as f64)),
         Ok(LuaAnswer::Bytes(bytes)) => Ok(Value::String(lua.create_string(bytes)?)),
-        Ok(LuaAnswer::Array(items)) => {
-            let table = lua.create_table_with_capacity(items.len(), 0)?;
-            for item in items {
-                match item {
-                    Some(bytes) => table.raw_push(lua.create_string(bytes)?)?,
-                    None => table.raw_push(false)?,
-                }
-            }
-            Ok(Value::Table(table))
+        Ok(LuaAnswer::Array(items)) => Ok(Value::Table(list(lua, items)?)),
+        Ok(LuaAnswer::Page { cursor, keys }) => {
+            let page = lua.create_table_with_capacity(2, 0)?;
+            page.raw_push(lua.create_string(cursor)?)?;
+            page.raw_push(list(lua, keys.into_iter().map(Some))?)?;
+            Ok(Value::Table(page))
         }
         Ok(LuaAnswer::Counts(counts)) => {
             let table = lua.create_table_with_capacity(2 * counts.len(), 0)?;
@@ -57,6 +54,17 @@ pub(super) fn answer(lua: &Lua, outcome: Result<LuaAnswer, Failure>) -> mlua::Re
             Ok(Value::Table(table))
         }
     }
+}
+
+fn list(lua: &Lua, items: impl IntoIterator<Item = Option<Vec<u8>>>) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    for item in items {
+        match item {
+            Some(bytes) => table.raw_push(lua.create_string(bytes)?)?,
+            None => table.raw_push(false)?,
+        }
+    }
+    Ok(table)
 }
 
 /// Converts the result of a script to its reply. If an error is nested in it, the error is the whole reply, because a

@@ -1,6 +1,7 @@
 //! The keys of the server: values of four types, with their expiry.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher};
 use std::time::Duration;
 
 use super::answer::Failure;
@@ -79,6 +80,13 @@ macro_rules! kinds {
 
 kinds! { Vec<u8> => String, VecDeque<Vec<u8>> => List, Hash => Hash, SortedSet => SortedSet }
 
+/// The place of a key among all keys. It is never 0, the cursor that begins and ends.
+fn place(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
 impl Database {
     /// Sets the time and removes the keys that have expired. Called before each script: time stands still during a
     /// script, so no key expires in the middle of it.
@@ -135,6 +143,18 @@ impl Database {
             self.expiries.remove(&(expires, key.to_vec()));
         }
         true
+    }
+
+    /// Some keys, and the cursor of those that follow. Keys are in the order of their hashes, and a cursor is the hash
+    /// of the next key. A key that comes or goes therefore moves no other one.
+    pub(super) fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<Vec<u8>>) {
+        let mut rest: Vec<_> = self.keys.keys().map(|key| (place(key), key)).filter(|(at, _)| *at >= cursor).collect();
+        rest.sort_unstable();
+        // Keys with the same hash are on the same page.
+        let last = rest.get(count - 1).map(|(at, _)| *at);
+        let end = last.map_or(rest.len(), |last| rest.partition_point(|(at, _)| *at <= last));
+        let next = rest.get(end).map_or(0, |(at, _)| *at);
+        (next, rest.drain(..end).map(|(_, key)| key.clone()).collect())
     }
 
     /// When the key expires: `None` if it does not exist, `Some(None)` if it does not expire.

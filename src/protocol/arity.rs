@@ -12,13 +12,14 @@ use super::key::{Keys, Named};
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
+use super::names::{Page, PrimitiveKind, Wanted};
 use super::once::RunEnd;
 use super::permits::{ChangeArgs, Permits};
 use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{client, election, mutex, once, vote};
+use super::{client, election, mutex, names, once, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -118,6 +119,9 @@ fn every_call_passes_what_the_header_says() {
     let labels = Named::labels("p");
     calls.add(client::store_label(&labels, id.client, (LEASE, 0), "label"));
     calls.add(client::read_labels(&labels, &[id.client; REPEATS]));
+
+    let wanted = Wanted { kind: Some(PrimitiveKind::RedLock), waited_for: false, begins: "" };
+    calls.add(names::names(&Named::listing("p", 0), "p", Page { cursor: Page::START, count: 1 }, wanted));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
     calls.add(client::rights(&Keys::new("p", Kind::Latch, "n").unwrap(), "c"));

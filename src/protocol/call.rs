@@ -170,6 +170,12 @@ impl<'a, T> ScriptCall<'a, T> {
         Self { script, keys: keys.collect(), args: Vec::with_capacity(11), entries: 0, read }
     }
 
+    /// The same call, whose reply is read in another way.
+    pub(super) fn read_as<U>(self, read: Read<U>) -> ScriptCall<'a, U> {
+        let Self { script, keys, args, entries, .. } = self;
+        ScriptCall { script, keys, args, entries, read }
+    }
+
     pub(super) fn text(self, text: &'a str) -> Self {
         self.word(Word::Text(text))
     }
@@ -184,6 +190,10 @@ impl<'a, T> ScriptCall<'a, T> {
 
     pub(super) fn ticket(self, ticket: &Ticket) -> Self {
         self.word(Word::Spelled(ticket.text()))
+    }
+
+    pub(super) fn spelled(self, text: String) -> Self {
+        self.word(Word::Spelled(text))
     }
 
     pub(super) fn number(self, number: impl Into<u64>) -> Self {

@@ -8,9 +8,7 @@ pub(crate) use super::call::Scripts;
 pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
-use super::mutex::reply::Inspected;
 pub(crate) use super::permits::ChangeArgs;
-use super::permits::reply::PermitsInspected;
 use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued};
 use super::resource::Held;
 pub(crate) use super::resource::{AcquireArgs, AheadArgs, RenewArgs, TicketArgs};
@@ -25,15 +23,6 @@ impl Kind {
     fn held<'a, T>(self, call: impl FnOnce(&dyn Held) -> ScriptCall<'a, T>) -> Result<ScriptCall<'a, T>, Failure> {
         self.with(|resource| resource.held().map(call)).ok_or(Failure::NeverHeld(self.word()))
     }
-}
-
-/// What is stored of a resource.
-#[derive(Debug, Default)]
-pub(crate) struct Seen {
-    /// The attempt ids that hold it, and what is left of their leases.
-    pub(crate) holds: Vec<(String, Duration)>,
-    pub(crate) waiters: u64,
-    pub(crate) queue: Vec<Ticket>,
 }
 
 impl Scripts<'_> {
@@ -99,25 +88,7 @@ impl Scripts<'_> {
     /// The attempts that hold the resource, or the first thousand of them.
     pub(crate) async fn holders(self, keys: &Keys) -> Result<Vec<AttemptId>, Failure> {
         let seen = self.seen(keys, 0).await?;
-        Ok(seen.holds.iter().filter_map(|(id, _)| AttemptId::parse(id)).collect())
-    }
-
-    /// Who holds the resource and who waits for it, with the first `listed` tickets.
-    pub(crate) async fn seen(self, keys: &Keys, listed: u32) -> Result<Seen, Failure> {
-        Ok(match keys.kind {
-            Kind::Lock | Kind::Turn | Kind::Vote | Kind::Once { .. } | Kind::Election => {
-                let Inspected { holder, waiters, queue, .. } = self.inspect_lock(keys, listed).await?;
-                let holds = holder.into_iter().map(|(id, _, left)| (id, left.unwrap_or_default())).collect();
-                Seen { holds, waiters, queue }
-            }
-            Kind::Semaphore { .. } | Kind::ReadWrite => {
-                // The limit is only repeated in the answer.
-                let PermitsInspected { holds, waiters, queue, .. } = self.inspect(keys, 1, listed).await?;
-                let holds = holds.into_iter().map(|hold| (hold.attempt_id, hold.left)).collect();
-                Seen { holds, waiters, queue }
-            }
-            Kind::Latch | Kind::Watch { .. } => Seen::default(),
-        })
+        Ok(seen.holds.iter().filter_map(|hold| AttemptId::parse(&hold.id)).collect())
     }
 
     /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is

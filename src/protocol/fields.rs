@@ -44,8 +44,12 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn word(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
         match self.items.next()? {
-            Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+            Reply::Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }

@@ -17,7 +17,8 @@ mod named;
 
 use named::{encode, invalid};
 
-pub(crate) use named::Named;
+pub(super) use named::LIMITER;
+pub(crate) use named::{Named, decode, encode_start};
 
 /// What all keys and channels start with, unless a configuration says something else.
 pub(crate) const DEFAULT_PREFIX: &str = "bowline";
@@ -249,6 +250,11 @@ mod tests {
         for (name, spelled) in vectors {
             let keys = Keys::new("p", Kind::Lock, name).unwrap();
             assert_eq!(keys.main(), format!("p:lock:{{{spelled}}}"));
+            assert_eq!(decode(spelled).as_deref(), Some(name));
+        }
+        // What another program has written.
+        for foreign in ["", "a%7b", "a%", "%FF", "%41", "a{"] {
+            assert_eq!(decode(foreign), None, "{foreign:?}");
         }
         for byte in 0..128_u8 {
             let spelled = encode(&char::from(byte).to_string()).unwrap();

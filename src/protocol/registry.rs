@@ -10,15 +10,16 @@ use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, election, latch, mutex, once, permits, rate, vote};
+use super::{client, election, latch, mutex, names, once, permits, rate, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 8] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 9] = [
     client::SCRIPTS,
     election::SCRIPTS,
     latch::SCRIPTS,
     mutex::SCRIPTS,
     vote::SCRIPTS,
+    names::SCRIPTS,
     once::SCRIPTS,
     permits::SCRIPTS,
     rate::SCRIPTS,
@@ -57,8 +58,8 @@ mod tests {
     fn every_command_is_checked() {
         let rights = Script::all().find(|script| script.name() == "client_rights").unwrap();
         let checked: Vec<_> = rights.commands().collect();
-        // Only votes and shard channels need these, and connecting reads the types.
-        let others = ["INFO", "LASTSAVE", "SPUBLISH", "TYPE"];
+        // Only votes, lists of names and shard channels need these, and connecting reads the types.
+        let others = ["INFO", "LASTSAVE", "SCAN", "SPUBLISH", "TYPE"];
         for script in Script::all() {
             for command in script.commands().filter(|command| !others.contains(command)) {
                 assert!(checked.contains(&command), "{} calls {command}", script.name());

@@ -145,6 +145,10 @@ impl Connection for Cluster {
         self.router.number_of(slot::of(key))
     }
 
+    fn slot_of_each_server(&self) -> Option<Vec<u16>> {
+        Some(self.router.map().slot_of_each_master())
+    }
+
     fn why_down(&self, key: &str) -> Option<ConnectionError> {
         self.router.link_to(slot::of(key))?.why_down()
     }

@@ -115,6 +115,7 @@ macro_rules! table {
                 ("set_limit", false, |client, _| ready(calls!(client.semaphore("limit", 2).set_limit(3)))),
                 ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
                 ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
+                ("names", false, |client, _| ready(calls!(client.names().all()))),
                 ("force_release", false, |client, _| ready(calls!(client.lock("force").force_release()))),
                 ("force_release_rw", false, |client, _| {
                     ready(calls!(client.rw_lock("force_rw").force_release(Whose::Everybody)))

@@ -175,7 +175,7 @@ fn arguments(process: &Process, args: &[String]) -> Vec<OsString> {
     all.extend(["--unixsocket".into(), socket, "--dir".into(), process.dir().as_os_str().to_owned()]);
     all.extend(["--save", "", "--appendonly", "no", "--daemonize", "no"].map(OsString::from));
     all.extend(["--user", "bowline", "on", ">secret"].map(OsString::from));
-    all.extend(documented_rights().into_iter().map(OsString::from));
+    all.extend(documented_rights().into_iter().chain(documented_right_to_list()).map(OsString::from));
     if args.iter().any(|arg| arg == "--cluster-enabled") {
         all.extend(documented_rights_in_a_cluster().into_iter().map(OsString::from));
     }
@@ -196,6 +196,11 @@ pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
 /// Those that docs/acl.md adds where there are shard channels. Older servers refuse them.
 pub fn documented_rights_to_shard_channels() -> Vec<&'static str> {
     rights_after("ACL SETUSER bowline +pubsub|shardnumsub ")
+}
+
+/// What docs/acl.md adds for those who list names.
+pub fn documented_right_to_list() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +scan")
 }
 
 /// What docs/acl.md adds for clients that wait for replicas.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::{ConfigBuilder, ErrorKind, WaiterState, WaitsFor};
+use bowline::{Access, ConfigBuilder, ErrorKind, WaiterState};
 
 use crate::lab::{Env, TestClient, on_every_server};
 use crate::lock::LONG;
@@ -33,7 +33,7 @@ async fn client(env: &Env, label: &str) -> TestClient {
     client
 }
 
-fn shown(queue: &[WaiterState]) -> Vec<(Option<&str>, WaitsFor)> {
+fn shown(queue: &[WaiterState]) -> Vec<(Option<&str>, Access)> {
     queue.iter().map(|waiter| (waiter.label.as_deref(), waiter.waits_for)).collect()
 }
 
@@ -49,7 +49,7 @@ async fn a_lock_shows_the_labels_of_its_holder_and_of_its_queue(env: Env) {
     let state = lock.inspect().await.unwrap();
     let held = state.holder.unwrap();
     assert_eq!((held.client, held.label.as_deref()), (Some(holder.id()), Some("web-7")));
-    assert_eq!(shown(&state.queue), [(Some("web 8 ü"), WaitsFor::Lock), (None, WaitsFor::Lock)]);
+    assert_eq!(shown(&state.queue), [(Some("web 8 ü"), Access::Lock), (None, Access::Lock)]);
     assert_eq!(state.queue.iter().map(|waiter| waiter.client).collect::<Vec<_>>(), [waiter.id(), other.id()]);
     guard.release().await.unwrap();
     for waiter in waiters {
@@ -71,7 +71,7 @@ async fn other_primitives_show_them_too(env: Env) {
     env.eventually("both wait", async || lock.inspect().await.unwrap().waiters == 2).await;
     let state = lock.inspect().await.unwrap();
     assert_eq!(state.readers[0].label.as_deref(), Some("web-7"));
-    assert_eq!(shown(&state.queue), [(Some("web-8"), WaitsFor::Write), (Some("web-8"), WaitsFor::Read)]);
+    assert_eq!(shown(&state.queue), [(Some("web-8"), Access::Write), (Some("web-8"), Access::Read)]);
     reader.release().await.unwrap();
     writes.await;
     reads.await;
@@ -82,7 +82,7 @@ async fn other_primitives_show_them_too(env: Env) {
     env.eventually("it waits", async || semaphore.inspect().await.unwrap().waiters == 1).await;
     let state = semaphore.inspect().await.unwrap();
     assert_eq!(state.holders[0].label.as_deref(), Some("web-7"));
-    assert_eq!(shown(&state.queue), [(Some("web-8"), WaitsFor::Permits(2))]);
+    assert_eq!(shown(&state.queue), [(Some("web-8"), Access::Permits(2))]);
     permit.release().await.unwrap();
     waits.await;
 
@@ -90,7 +90,7 @@ async fn other_primitives_show_them_too(env: Env) {
     assert!(latch.try_set(1, LONG).await.unwrap());
     let waits = env.spawn(async move { other.wait().timeout(LONG).await.unwrap() });
     env.eventually("it waits", async || latch.inspect().await.unwrap().waiters == 1).await;
-    assert_eq!(shown(&latch.inspect().await.unwrap().queue), [(Some("web-8"), WaitsFor::Latch)]);
+    assert_eq!(shown(&latch.inspect().await.unwrap().queue), [(Some("web-8"), Access::Latch)]);
     latch.count_down().await.unwrap();
     waits.await;
 }

@@ -20,6 +20,7 @@ mod latch;
 mod limiter;
 mod lock;
 mod multi_lock;
+mod names;
 mod once;
 mod revoke;
 mod rw_lock;

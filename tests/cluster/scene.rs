@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bowline::{Client, ErrorKind, LockGuard};
+use bowline::{Client, ErrorKind, LockGuard, PrimitiveKind};
 use futures::future::{BoxFuture, join_all};
 
 use crate::log::Log;
@@ -90,6 +90,8 @@ impl Scene {
         for name in &self.names {
             late.lock(name).lock().await.unwrap().release().await.unwrap();
         }
+        let listed = late.names().of_kind(PrimitiveKind::Lock).starting_with("held:").all().await.unwrap();
+        assert_eq!(listed.len(), HOLDS, "{listed:?}");
         let lost = self.holds.iter().filter(|hold| hold.lost_signal().is_lost()).count();
         assert_eq!(lost, 0, "of {HOLDS} holds");
         self.stop.store(true, Ordering::SeqCst);

@@ -30,6 +30,7 @@ mod late;
 mod lease;
 mod limiter;
 mod messages;
+mod names;
 mod once;
 mod parts;
 #[cfg(feature = "tokio")]

@@ -54,7 +54,7 @@ fn every_type_is_send_and_sync() {
     kept::<(bowline::RateLimiter, bowline::Quota, bowline::Decision, bowline::UntilReady)>();
     kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade, LossSignal, MultiGuard, NamedLoss)>();
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
-    kept::<(bowline::WaiterState, bowline::WaitsFor, bowline::Whose, bowline::Revoked)>();
+    kept::<(bowline::WaiterState, bowline::Access, bowline::Whose, bowline::Revoked)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
     kept::<(bowline::testing::Clause, bowline::testing::Report, bowline::testing::Relay)>();

@@ -27,6 +27,7 @@ mod heartbeat;
 mod lab;
 mod label;
 mod latch;
+mod names;
 mod once;
 mod operators;
 mod permits;

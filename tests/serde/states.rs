@@ -62,6 +62,14 @@ async fn those_who_wait() {
     let waiter = |waits_for| json!([{ "client": client.id().to_string(), "label": null, "waits_for": waits_for }]);
     assert_eq!(there_and_back(&lock.inspect().await.unwrap())["queue"], waiter(json!("lock")));
     assert_eq!(there_and_back(&semaphore.inspect().await.unwrap())["queue"], waiter(json!({ "permits": 2 })));
+    let names = client.names().all().await.unwrap();
+    assert_eq!(there_and_back(&names[1]), json!({ "kind": "semaphore", "name": "a" }));
+    let mut state = there_and_back(client.look(&names[..1]).await[0].as_ref().unwrap());
+    assert!(remaining(&mut state["holds"][0]) > Duration::ZERO);
+    let hold =
+        json!({ "client": client.id().to_string(), "label": null, "holds": "lock", "token": guard.token().get() });
+    let name = json!({ "kind": "lock", "name": "a" });
+    assert_eq!(state, json!({ "name": name, "holds": [hold], "waiters": 1, "queue": waiter(json!("lock")) }));
     guard.release().await.unwrap();
     permits.release().await.unwrap();
     let (guard, permits) = waiting.await.unwrap();

@@ -1,5 +1,6 @@
 //! Commands on keys of any type, the clock and the channels.
 
+use super::glob;
 use super::option::is;
 use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::Database;
@@ -34,6 +35,20 @@ pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswe
         Some(None) => -1,
         Some(Some(expires)) => expires - database.now_ms(),
     }))
+}
+
+/// Supports `SCAN <cursor> MATCH <pattern> COUNT <count>` only.
+pub(super) fn scan(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    let cursor = std::str::from_utf8(&args[0]).ok().and_then(|cursor| cursor.parse().ok());
+    let cursor = cursor.ok_or(Failure::CURSOR)?;
+    if !is(&args[1], "MATCH") || !is(&args[3], "COUNT") {
+        return Err(Failure::SYNTAX);
+    }
+    let count = integer(&args[4]).ok_or(Failure::NOT_AN_INTEGER)?;
+    let count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(Failure::SYNTAX)?;
+    let (next, mut keys) = database.scan(cursor, count);
+    keys.retain(|key| glob::matches(&args[2], key));
+    Ok(LuaAnswer::Page { cursor: next.to_string().into_bytes(), keys })
 }
 
 /// Supports `INFO server` only.

@@ -33,6 +33,10 @@ fn shown(outcome: Result<LuaAnswer, Failure>) -> String {
             let count = |(name, count): &(Vec<u8>, usize)| format!("{}:{count}", text(name));
             format!("[{}]", counts.iter().map(count).collect::<Vec<_>>().join(" "))
         }
+        Ok(LuaAnswer::Page { cursor, keys }) => {
+            let keys: Vec<_> = keys.iter().map(|key| text(key)).collect();
+            format!("{} {keys:?}", text(&cursor))
+        }
         Err(Failure(line)) => line.into_owned(),
     }
 }
@@ -46,6 +50,8 @@ fn table(rows: &[(&str, &str)]) {
         assert_eq!(shown(run(&mut database, command)), *expected, "{command}");
     }
 }
+
+mod pages;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const ARITY: &str = "ERR Wrong number of args calling Redis command from script";

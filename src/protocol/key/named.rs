@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::slot;
@@ -12,6 +12,9 @@ pub(super) const MAX_NAME: usize = 512;
 
 /// The suffixes of the keys of labels.
 const LABELS: [&str; 2] = ["", ":leases"];
+
+/// The word in the key of a rate limiter, and the end of that key.
+pub(in crate::protocol) const LIMITER: (&str, &str) = ("rate", ":tat");
 
 /// A name and its keys.
 #[derive(Debug)]
@@ -35,7 +38,13 @@ impl Named {
 
     /// A rate limiter, which has one key.
     pub(crate) fn limiter(prefix: &str, name: &str) -> Result<Self> {
-        Ok(Self::new(name, &format!("{prefix}:rate:{{{}}}:tat", encode(name)?), [""].iter()))
+        let (word, ending) = LIMITER;
+        Ok(Self::new(name, &format!("{prefix}:{word}:{{{}}}{ending}", encode(name)?), [""].iter()))
+    }
+
+    /// A key in this slot, by which a server is found whose names are listed. Nothing is stored there.
+    pub(crate) fn listing(prefix: &str, slot: u16) -> Self {
+        Self::new("", &format!("{prefix}:names:{{{}}}", slot::tag(slot)), [""].iter())
     }
 
     /// Where the labels of clients are stored.
@@ -76,11 +85,17 @@ impl Named {
 /// operator's screen.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
 
-/// Encodes a name for use between the braces. Characters outside ASCII are kept, although URLs would escape them.
+/// Encodes a name for use between the braces.
 pub(super) fn encode(name: &str) -> Result<String> {
     if name.is_empty() {
         return Err(invalid("the name is empty"));
     }
+    encode_start(name)
+}
+
+/// Encodes the beginning of a name, which may be empty. Characters outside ASCII are kept, although URLs would escape
+/// them.
+pub(crate) fn encode_start(name: &str) -> Result<String> {
     if name.len() > MAX_NAME {
         return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
     }
@@ -91,6 +106,12 @@ pub(super) fn encode(name: &str) -> Result<String> {
         encoded.push_str(&part[ascii.len()..]);
     }
     Ok(encoded)
+}
+
+/// The name that is encoded like this. `None`: bowline does not encode any name like this.
+pub(crate) fn decode(encoded: &str) -> Option<String> {
+    let name = percent_decode_str(encoded).decode_utf8().ok()?.into_owned();
+    (encode(&name).ok()? == encoded).then_some(name)
 }
 
 pub(super) fn invalid(reason: impl Into<String>) -> Error {

@@ -94,6 +94,15 @@ impl SlotMap {
         &self.masters
     }
 
+    /// The first slot of each master that has slots.
+    pub(super) fn slot_of_each_master(&self) -> Vec<u16> {
+        let mut first = BTreeMap::new();
+        for (slot, owner) in (0..SLOTS).zip(&self.owners).filter(|(_, owner)| **owner != NONE) {
+            first.entry(*owner).or_insert(slot);
+        }
+        first.into_values().collect()
+    }
+
     pub(super) fn replicas(&self) -> &[Host] {
         &self.replicas
     }

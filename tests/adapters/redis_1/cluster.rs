@@ -1,6 +1,6 @@
 //! The application's connection to a cluster.
 
-use bowline::{Client, ErrorKind};
+use bowline::{Client, ErrorKind, NameInUse, PrimitiveKind};
 use redis::cluster::ClusterClientBuilder;
 
 use super::clients::hold_up_nobody;
@@ -103,6 +103,11 @@ fn locks_of_all_nodes_are_handed_over() {
         for n in 0..20 {
             clients[n % 2].lock(&format!("orders:{n}")).lock().await.unwrap().release().await.unwrap();
         }
+        // The application's connection does not say which servers there are.
+        let error = clients[0].names().all().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        let name = NameInUse::new(PrimitiveKind::Lock, "orders:1");
+        assert_eq!(clients[0].look(&[name]).await.pop().unwrap().unwrap().waiters, 0);
         for client in &clients {
             client.close().await;
         }

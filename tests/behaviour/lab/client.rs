@@ -1,8 +1,9 @@
 //! The client.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
-use bowline::{Quota, Stats, blocking};
+use bowline::{Deadlock, NameInUse, NameState, PrimitiveKind, Quota, Result, Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
@@ -18,10 +19,10 @@ pub(crate) struct Client(pub(super) Either<bowline::Client, blocking::Client>);
 
 /// A handle of the client's, of either API.
 macro_rules! handle {
-    ($client:expr, $method:ident, $($argument:expr),+) => {
+    ($client:expr, $method:ident, $($argument:expr),*) => {
         match &$client.0 {
-            Either::Async(client) => Either::Async(client.$method($($argument),+)),
-            Either::Blocking(client) => Either::Blocking(client.$method($($argument),+)),
+            Either::Async(client) => Either::Async(client.$method($($argument),*)),
+            Either::Blocking(client) => Either::Blocking(client.$method($($argument),*)),
         }
     };
 }
@@ -62,6 +63,41 @@ impl Client {
     /// Names nothing yet, for acquisitions by the API of this client.
     pub(crate) fn multi_lock(&self) -> MultiLock {
         self.lock_all(&[])
+    }
+
+    /// The names of this kind, or of all kinds, that begin like this.
+    pub(crate) fn names(
+        &self,
+        kind: Option<PrimitiveKind>,
+        begins: &str,
+    ) -> BoxFuture<'static, Result<Vec<NameInUse>>> {
+        let names = handle!(self, names,);
+        let names = match names {
+            Either::Async(names) => Either::Async(names.starting_with(begins)),
+            Either::Blocking(names) => Either::Blocking(names.starting_with(begins)),
+        };
+        match names {
+            Either::Async(names) => Box::pin(kind.into_iter().fold(names, bowline::Names::of_kind).all()),
+            Either::Blocking(names) => {
+                on_a_thread(move || kind.into_iter().fold(names, blocking::Names::of_kind).all())
+            }
+        }
+    }
+
+    pub(crate) fn look(&self, names: Vec<NameInUse>) -> BoxFuture<'static, Vec<Result<NameState>>> {
+        match self.0.clone() {
+            Either::Async(client) => Box::pin(async move { client.look(&names).await }),
+            Either::Blocking(client) => on_a_thread(move || client.look(&names).unwrap()),
+        }
+    }
+
+    /// Those among names that begin like this, which last for so long.
+    pub(crate) fn deadlocks(&self, begins: &str, lasting: Duration) -> BoxFuture<'static, Result<Vec<Deadlock>>> {
+        let search = either!(&self.0, client => client.deadlocks()).starting_with(begins).lasting(lasting);
+        match self.0 {
+            Either::Async(_) => search.into_future(),
+            Either::Blocking(_) => on_a_thread(move || search.block()),
+        }
     }
 
     pub(crate) fn id(&self) -> Uuid {

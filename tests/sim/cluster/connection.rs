@@ -119,6 +119,10 @@ impl Connection for SimCluster {
         self.router.node_of(key)
     }
 
+    fn slot_of_each_server(&self) -> Option<Vec<u16>> {
+        self.router.slot_of_each_server()
+    }
+
     fn why_down(&self, key: &str) -> Option<ConnectionError> {
         self.router.why_down(key)
     }

@@ -383,6 +383,23 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation { name: "inspect", start: |s| with(s, |lock, _| drops(async move { lock.inspect().await })), ..PLAIN },
     Operation {
+        name: "names and looks at them",
+        start: |s| {
+            shared(s, |client| {
+                drops(async move {
+                    let names = client.names().all().await?;
+                    client.look(&names).await.into_iter().collect::<Result<Vec<_>, _>>()
+                })
+            })
+        },
+        ..PLAIN
+    },
+    Operation {
+        name: "a search for deadlocks",
+        start: |s| shared(s, |client| drops(async move { client.deadlocks().await })),
+        ..PLAIN
+    },
+    Operation {
         name: "force_release",
         start: |s| with(s, |lock, _| drops(async move { lock.force_release().await })),
         robs: true,

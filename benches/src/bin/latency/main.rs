@@ -13,6 +13,7 @@ use bowline_benches::server::Server;
 mod acknowledged;
 mod blocking;
 mod connect;
+mod deadlocks;
 mod health;
 mod limiter;
 mod local;
@@ -73,6 +74,11 @@ fn main() -> Result<()> {
         if args.wants(&case) {
             let url = server.url.clone();
             add(&case, runtime.run(|executor| limiter::measure(runtime, executor, url, pairs))?);
+        }
+        let case = format!("deadlocks-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| deadlocks::measure(runtime, executor, url))?);
         }
         let case = format!("blocking-{}", runtime.name());
         if args.wants(&case) {

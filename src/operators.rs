@@ -1,0 +1,43 @@
+//! What operators ask of a client, beside what the handles of the primitives offer.
+
+use crate::client::Client;
+use crate::deadlock::Deadlocks;
+use crate::error::Result;
+use crate::names::look::{NameState, look};
+use crate::names::{NameInUse, Names};
+
+impl Client {
+    /// Lists the names that are in use, by all programs with the same [prefix](crate::ConfigBuilder::prefix). The user
+    /// needs the right to run `SCAN`. Sends nothing before a page is read.
+    pub fn names(&self) -> Names {
+        Names::new(&self.source)
+    }
+
+    /// Reads who holds each of these names and who waits for it, and returns the states in the order of the names. Each
+    /// name is looked at in one moment, and the names one after the other, 256 at a time.
+    ///
+    /// # Errors
+    /// One for each name: [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid one, and the errors of a
+    /// server that does not answer or refuses.
+    ///
+    /// # Cancel safety
+    /// Reads only. Dropping the future changes nothing in Redis.
+    pub async fn look(&self, names: &[NameInUse]) -> Vec<Result<NameState>> {
+        look(self.context(), names).await
+    }
+
+    /// Searches for programs that wait for each other's holds. The user needs the right to run `SCAN`. Sends nothing
+    /// before it is awaited.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+    /// for deadlock in client.deadlocks().starting_with("orders/").await? {
+    ///     println!("{deadlock}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn deadlocks(&self) -> Deadlocks {
+        Deadlocks::new(&self.source)
+    }
+}
