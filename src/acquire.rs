@@ -76,6 +76,7 @@ pub(crate) mod enter;
 pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;
+pub(crate) mod resume;
 pub(crate) mod wait;
 
 /// One acquisition, from one server.

@@ -4,6 +4,8 @@ pub(crate) mod covered;
 pub(crate) mod extend;
 mod give_back;
 pub(crate) mod guard;
+pub(crate) mod hold_handle;
+mod leave;
 pub(crate) mod owner;
 mod parts;
 pub(crate) mod quorum;

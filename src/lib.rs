@@ -96,6 +96,7 @@ pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, 
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use hold::hold_handle::HoldHandle;
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
 pub use inspect::{Access, HolderState, WaiterState};

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::acquire::resume::resume;
 use crate::error::Result;
 use crate::handle::Primitive;
+use crate::hold::guard::LockGuard;
+use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
@@ -103,6 +106,27 @@ impl Lock {
             Some(time) => acquire.retained(time),
             None => acquire,
         }
+    }
+
+    /// Takes over a hold that another program has left with [`LockGuard::into_handle`](crate::LockGuard::into_handle).
+    /// The hold gets a new lease, as long as the one that it had, and a new fencing token. A lease that the watchdog
+    /// renewed is renewed by this client.
+    ///
+    /// Each handle is good for one hold: of several callers, one gets it. A hold that its former client still renews is
+    /// taken from it, and that client is told ([`Loss::Gone`](crate::Loss::Gone)) when it renews the next time: give
+    /// the token to the storage. The limit of [`hold_at_most`](Acquire::hold_at_most) does not move with it.
+    ///
+    /// # Errors
+    /// - [`Lost`](crate::ErrorKind::Lost): the hold has ended, or it was resumed already.
+    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the handle is of another name or another kind of primitive.
+    ///   Nothing was sent.
+    /// - The errors of a server that does not answer or refuses. The hold was not resumed, or it is released in the
+    ///   background.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the hold was not resumed, or it is released in the background.
+    pub async fn resume(&self, handle: &HoldHandle) -> Result<LockGuard> {
+        resume(&self.primitive, "resume", handle, None).await
     }
 
     /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the

@@ -6,6 +6,7 @@
 mod arity;
 pub(crate) mod attempt_id;
 mod call;
+pub(crate) mod change;
 mod client;
 pub(crate) mod dispatch;
 pub(crate) mod election;

@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::acquire::resume::resume;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{ReadGuard, WriteGuard};
+use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::{HoldOwner, HoldSource, check_not_lost};
 use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
@@ -87,6 +89,38 @@ impl RwLock {
     /// Acquires for writing without waiting. Resolves to `None` if another acquisition holds the lock or waits.
     pub fn try_write(&self) -> TryAcquire<WriteGuard> {
         TryAcquire::new(&self.primitive, "try_write", WRITE)
+    }
+
+    /// Takes over a hold that another program has left with [`WriteGuard::into_handle`]. The hold gets a new lease, as
+    /// long as the one that it had, and a new fencing token. A lease that the watchdog renewed is renewed by this
+    /// client.
+    ///
+    /// Each handle is good for one hold: of several callers, one gets it. A hold that its former client still renews is
+    /// taken from it, and that client is told ([`Loss::Gone`](crate::Loss::Gone)) when it renews the next time: give
+    /// the token to the storage.
+    ///
+    /// # Errors
+    /// - [`Lost`](crate::ErrorKind::Lost): the hold has ended, or it was resumed already.
+    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the handle is of another name or another kind of primitive.
+    ///   Nothing was sent.
+    /// - The errors of a server that does not answer or refuses. The hold was not resumed, or it is released in the
+    ///   background.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the hold was not resumed, or it is released in the background.
+    pub async fn resume_write(&self, handle: &HoldHandle) -> Result<WriteGuard> {
+        resume(&self.primitive, "resume_write", handle, Some(WRITE)).await
+    }
+
+    /// As [`resume_write`](Self::resume_write), for a reader, which keeps its token.
+    ///
+    /// # Errors
+    /// Those of [`resume_write`](Self::resume_write).
+    ///
+    /// # Cancel safety
+    /// That of [`resume_write`](Self::resume_write).
+    pub async fn resume_read(&self, handle: &HoldHandle) -> Result<ReadGuard> {
+        resume(&self.primitive, "resume_read", handle, Some(READ)).await
     }
 
     /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the

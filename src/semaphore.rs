@@ -8,9 +8,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::acquire::resume::resume;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::Permit;
+use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
@@ -102,6 +104,18 @@ impl Semaphore {
     /// A request that is sent again, because its answer was lost, takes no more permits than the first one.
     pub fn try_acquire_all(&self) -> TryAcquire<Permit> {
         TryAcquire::of_all(&self.primitive, "try_acquire_all")
+    }
+
+    /// Takes over permits that another program has left with [`Permit::into_handle`]: see
+    /// [`Lock::resume`](crate::Lock::resume). Permits have no fencing token.
+    ///
+    /// # Errors
+    /// Those of [`Lock::resume`](crate::Lock::resume).
+    ///
+    /// # Cancel safety
+    /// That of [`Lock::resume`](crate::Lock::resume).
+    pub async fn resume(&self, handle: &HoldHandle) -> Result<Permit> {
+        resume(&self.primitive, "resume", handle, None).await
     }
 
     /// Reads the number of free permits. It may have changed when the answer arrives.

@@ -15,6 +15,7 @@ use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::observe;
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::change::Changed;
 use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::permits::reply::Drained;
 use crate::protocol::reply::{Acquired, Requeued};
@@ -55,8 +56,11 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
         let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
         let answer = match waiter.attempt.state.before.clone() {
             Some(before) => requeue(request, waiter, &mut retry, &before, sent).await?,
-            None if request.takes_all => drain(request, waiter, &mut retry, sent).await?,
-            None => acquire(request, waiter, &mut retry, sent).await?,
+            None => match request.resumes.as_deref() {
+                Some(left) => resume(request, waiter, (&mut retry, sent), *left).await?,
+                None if request.takes_all => drain(request, waiter, &mut retry, sent).await?,
+                None => acquire(request, waiter, &mut retry, sent).await?,
+            },
         };
         if let Some(answer) = answer {
             waiter.attempt.state.since = None;
@@ -212,6 +216,47 @@ async fn drain(
             None
         }
         Drained::Stale { .. } => None,
+    })
+}
+
+/// Sends one request for a hold that is left in Redis. `None`: ask again with the next request.
+async fn resume(
+    request: &Request,
+    waiter: &mut Waiter<'_>,
+    (retry, sent): (&mut Retry<'_>, Instant),
+    left: AttemptId,
+) -> Result<Option<AcquireAnswer>> {
+    let context = waiter.context;
+    let (ticket, not_after) = (ticket(request, waiter), waiter.not_after(sent, retry));
+    let call = pin!(context.scripts().resume(&request.keys, left, (ticket, not_after)));
+    let changed = match waiter.ask(retry, sent, call).await? {
+        Asked::Answered(changed) => changed,
+        Asked::Decided(outcome) => return Ok(Some(AcquireAnswer::Decided(outcome))),
+        Asked::Failed => return Ok(None),
+    };
+    let (Changed::Done { now, .. } | Changed::Busy { now, .. } | Changed::NotHeld { now, .. } | Changed::Stale { now }) =
+        changed;
+    context.observe(now);
+    Ok(match changed {
+        Changed::Done { token, call_again, .. } => {
+            if call_again {
+                context.engine.promote_later(&request.keys, context.now(), request.lease);
+            }
+            // If the hold needs replicas, the next request waits for them.
+            Some(AcquireAnswer::Granted { token, counted_from: sent, replicas: 0 })
+        }
+        // Giving the attempt up ends the hold that it has got.
+        Changed::Busy { .. } => {
+            let reason = "the handle is of more permits than its hold has".to_owned();
+            return Err(request.error_because(ErrorKind::InvalidInput, reason));
+        }
+        Changed::NotHeld { call_again, .. } => {
+            if call_again {
+                context.engine.promote_later(&request.keys, context.now(), request.lease);
+            }
+            Some(AcquireAnswer::Busy { is_retained: false })
+        }
+        Changed::Stale { .. } => None,
     })
 }
 

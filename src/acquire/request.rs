@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::engine::lease::Term;
 use crate::error::{Error, ErrorKind};
 use crate::holder::Holder;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 
 /// The checked options of an acquisition.
@@ -17,6 +18,8 @@ pub(crate) struct Request {
     pub(crate) amount: u32,
     /// Whether to take all units that are free. `amount` is 1 then.
     pub(crate) takes_all: bool,
+    /// The attempt whose hold is taken over. On the heap, because each acquisition has room for it.
+    pub(crate) resumes: Option<Arc<AttemptId>>,
     /// Whether to wait while others hold it.
     pub(crate) wait: bool,
     pub(crate) lease: Duration,
@@ -45,9 +48,11 @@ pub(crate) struct Request {
 
 impl Request {
     /// Takes the holder of the innermost [`Holder::scope`] around this call, unless the caller has named one. Called at
-    /// the first poll, because a task that is spawned in a scope does not belong to the scope.
+    /// the first poll, because a task that is spawned in a scope does not belong to the scope. No other hold of the
+    /// holder can stand for one that is taken over.
     pub(crate) fn choose_holder(&mut self) {
-        self.holder = self.holder.or_else(Holder::current).filter(|_| self.keys.kind.is_reentrant());
+        self.holder =
+            self.holder.or_else(Holder::current).filter(|_| self.keys.kind.is_reentrant() && self.resumes.is_none());
     }
 
     /// The term of a hold whose [limit](crate::Acquire::hold_at_most) counts from then on.

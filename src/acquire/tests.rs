@@ -55,6 +55,7 @@ impl Setup {
         Request {
             denies_reentry: false,
             takes_all: false,
+            resumes: None,
             operation: "lock",
             keys: self.keys.clone(),
             amount: 1,

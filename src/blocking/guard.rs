@@ -10,7 +10,7 @@ use super::marker::{AnyThread, ThisThread};
 use super::thread;
 use super::thread::block;
 use crate::runtime::timeout;
-use crate::{Executor, Held, Result};
+use crate::{Executor, Held, HoldHandle, Result};
 
 /// How long the drop of a guard waits for the server.
 const LONGEST_DROP: Duration = Duration::from_secs(1);
@@ -169,3 +169,20 @@ impl<G: Held> Drop for OnDrop<G> {
         let _ = block(executor, "release", Box::pin(release));
     }
 }
+
+macro_rules! left {
+    ($($guard:ident),+) => {$(
+        impl<T> Guard<crate::$guard, T> {
+            /// Leaves the hold in Redis for another program, and does not block: see
+            #[doc = concat!("[`bowline::", stringify!($guard), "::into_handle`](crate::", stringify!($guard), "::into_handle).")]
+            ///
+            /// # Errors
+            /// Those of the async method.
+            pub fn into_handle(self) -> Result<HoldHandle> {
+                self.into_async().0.into_handle()
+            }
+        }
+    )+};
+}
+
+left!(LockGuard, ReadGuard, WriteGuard, Permit);

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::guard::Guard;
+use super::marker::AnyThread;
 use super::thread::{block, this_thread};
-use crate::{Executor, LockState, Result, Token};
+use crate::{Executor, HoldHandle, LockState, Result, Token};
 
 /// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
 #[derive(Clone, Debug)]
@@ -42,6 +44,16 @@ impl Lock {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<LockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
+    }
+
+    /// Takes over what another program has left: see
+    /// [`bowline::Lock::resume`](crate::Lock::resume). The guard may move to any thread.
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn resume(&self, handle: &HoldHandle) -> Result<Guard<crate::LockGuard, AnyThread>> {
+        let resumed = block(&self.executor, "resume", Box::pin(self.inner.resume(handle)))?;
+        Ok(Guard::new(resumed, &self.executor))
     }
 
     /// Takes the lock from its holder: see [`bowline::Lock::force_release`](crate::Lock::force_release).

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
-use super::guard::{ReadGuard, WriteGuard};
-use super::marker::ThisThread;
+use super::guard::{Guard, ReadGuard, WriteGuard};
+use super::marker::{AnyThread, ThisThread};
 use super::thread::{block, this_thread};
-use crate::{Executor, Result, Revoked, RwLockState, Whose};
+use crate::{Executor, HoldHandle, Result, Revoked, RwLockState, Whose};
 
 /// Like the guard, a `MutexGuard` is `Sync` but not `Send`.
 #[derive(Clone, Debug)]
@@ -46,6 +46,26 @@ impl RwLock {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<RwLockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
+    }
+
+    /// Takes over what another program has left: see
+    /// [`bowline::RwLock::resume_write`](crate::RwLock::resume_write). The guard may move to any thread.
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn resume_write(&self, handle: &HoldHandle) -> Result<WriteGuard<AnyThread>> {
+        let resumed = block(&self.executor, "resume_write", Box::pin(self.inner.resume_write(handle)))?;
+        Ok(Guard::new(resumed, &self.executor))
+    }
+
+    /// Takes over what another program has left: see
+    /// [`bowline::RwLock::resume_read`](crate::RwLock::resume_read). The guard may move to any thread.
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn resume_read(&self, handle: &HoldHandle) -> Result<ReadGuard<AnyThread>> {
+        let resumed = block(&self.executor, "resume_read", Box::pin(self.inner.resume_read(handle)))?;
+        Ok(Guard::new(resumed, &self.executor))
     }
 
     /// Takes the lock from its readers or its writer: see

@@ -6,7 +6,7 @@ use super::acquire::{Acquire, TryAcquire};
 use super::guard::Permit;
 use super::marker::AnyThread;
 use super::thread::block;
-use crate::{Executor, MergeError, Result, Revoked, SemaphoreState, Whose};
+use crate::{Executor, HoldHandle, MergeError, Result, Revoked, SemaphoreState, Whose};
 
 /// A named number of permits for blocking code. Guarantees and fairness are those of
 /// [`bowline::Semaphore`](crate::Semaphore).
@@ -70,6 +70,16 @@ impl Semaphore {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
+    }
+
+    /// Takes over permits that another program has left: see
+    /// [`bowline::Semaphore::resume`](crate::Semaphore::resume).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn resume(&self, handle: &HoldHandle) -> Result<Permit> {
+        let resumed = block(&self.executor, "resume", Box::pin(self.inner.resume(handle)))?;
+        Ok(Permit::new(resumed, &self.executor))
     }
 
     /// Takes permits from their holders: see [`bowline::Semaphore::force_release`](crate::Semaphore::force_release).

@@ -63,7 +63,7 @@ pub use signal::LossSignal;
 /// path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    owned: Share,
+    pub(crate) owned: Share,
 }
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).

@@ -16,9 +16,9 @@ use crate::hold::source::Source;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::observe::meter::Metered;
+use crate::protocol::change::Changed;
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::limits::WRITE;
-use crate::protocol::permits::reply::Changed;
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
 

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::Script;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
+use super::change::ChangeArgs;
 use super::election::{Announcement, What};
 use super::key::{Keys, Named};
 use super::kind::Kind;
@@ -14,7 +15,7 @@ use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
 use super::names::{Page, PrimitiveKind, Wanted};
 use super::once::RunEnd;
-use super::permits::{ChangeArgs, Permits};
+use super::permits::Permits;
 use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
@@ -75,6 +76,7 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::new("p", Kind::Lock, "n").unwrap();
     calls.add(mutex::force_release(&keys, SITE, "holder"));
     calls.add(mutex::inspect(&keys, 0));
+    calls.add(mutex::resume(&keys, id, (keys.kind.ticket(id, LEASE, 1), 0)));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
     let change = ChangeArgs { old: id, new: id, units: 1, lease: LEASE, not_after: 0 };

@@ -5,14 +5,15 @@ use std::time::Duration;
 use super::attempt_id::AttemptId;
 use super::call::ScriptCall;
 pub(crate) use super::call::Scripts;
+pub(crate) use super::change::{ChangeArgs, Changed};
 pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
-pub(crate) use super::permits::ChangeArgs;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued};
+use super::mutex;
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
 use super::resource::Held;
 pub(crate) use super::resource::{AcquireArgs, AheadArgs, RenewArgs, TicketArgs};
-use super::ticket::Ticket;
+use super::ticket::{Claim, Ticket};
 
 impl Kind {
     /// The name of the script that renews holds of this kind. Holds with the same script are renewed in one call.
@@ -83,6 +84,23 @@ impl Scripts<'_> {
 
     pub(crate) async fn heartbeat(self, keys: &Keys, tickets: &[TicketArgs]) -> Result<HeartbeatReply, Failure> {
         self.send(keys.kind.with(|resource| resource.heartbeat(keys, self.site(keys), tickets))).await
+    }
+
+    /// Gives the hold `old` to the attempt of the ticket, whose units are those of the hold.
+    pub(crate) async fn resume(
+        self,
+        keys: &Keys,
+        old: AttemptId,
+        (ticket, not_after): (Ticket, ServerMillis),
+    ) -> Result<Changed, Failure> {
+        let Ticket { id: new, lease, claim, .. } = ticket;
+        match claim {
+            Claim::Units { units, limit } => {
+                self.change(keys, limit, ChangeArgs { old, new, units, lease, not_after }).await
+            }
+            Claim::Tokens(_) => self.send(mutex::resume(keys, old, (ticket, not_after))).await,
+            Claim::Nothing => Err(Failure::NeverHeld(keys.kind.word())),
+        }
     }
 
     /// The attempts that hold the resource, or the first thousand of them.

@@ -42,6 +42,7 @@ const COUNTER_SLACK: Duration = Duration::from_secs(5 * 60);
 pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("ALL_UNITS", WRITE as u64),
     ("HANDOFF_BUDGET", HANDOFF_BUDGET as u64),
+    ("LARGEST_BUDGET", LARGEST_BUDGET as u64),
     ("MAX_TICKET_TTL", millis(MAX_TICKET_TTL)),
     ("QUEUE_TTL", millis(QUEUE_TTL)),
     // The TTL of the queue's keys is not renewed at each change, but early enough for every ticket.

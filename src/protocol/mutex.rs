@@ -1,10 +1,14 @@
 //! The lock: its scripts, and those that no other resource has as typed calls.
 
+use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
+use super::change::{Changed, changed};
 use super::failure::Failure;
 use super::key::Keys;
 use super::leased::{LeaseScripts, Leased};
+use super::reply::ServerMillis;
 use super::script::scripts;
+use super::ticket::Ticket;
 use reply::{ForceReleased, Inspected, force_released, inspected};
 
 pub(crate) mod reply;
@@ -19,6 +23,7 @@ scripts! {
     INSPECT = "inspect",
     RELEASE = "release",
     RENEW = "renew",
+    RESUME = "resume",
 }
 
 pub(super) const MUTEX: Leased = Leased {
@@ -37,6 +42,15 @@ pub(super) const MUTEX: Leased = Leased {
 /// `holder` is passed as it is stored, because another program may have written it.
 pub(super) fn force_release<'a>(keys: &'a Keys, site: Site<'a>, holder: &'a str) -> ScriptCall<'a, ForceReleased> {
     ScriptCall::new(&FORCE_RELEASE, keys.all(), force_released).text(holder).site(site)
+}
+
+/// Gives the hold `old` to the attempt of the ticket.
+pub(super) fn resume(
+    keys: &Keys,
+    old: AttemptId,
+    (ticket, not_after): (Ticket, ServerMillis),
+) -> ScriptCall<'_, Changed> {
+    ScriptCall::new(&RESUME, keys.all(), changed).id(old).id(ticket.id).millis(ticket.lease).number(not_after)
 }
 
 /// `listed`: how many tickets of the queue are wanted.

@@ -1,6 +1,7 @@
 //! Semaphores and read-write locks: their scripts, and those that no lock has as typed calls.
 
 use super::call::{ScriptCall, Scripts, Site};
+use super::change::{ChangeArgs, Changed, changed};
 use super::failure::Failure;
 use super::key::Keys;
 use super::leased::{LeaseScripts, Leased};
@@ -8,15 +9,9 @@ use super::limits::WRITE;
 use super::reply::ServerMillis;
 use super::script::scripts;
 use super::ticket::{Claim, Ticket};
-use reply::{
-    Changed, Drained, Limited, PermitsInspected, PermitsRevoked, changed, drained, limited, permits_inspected,
-    permits_revoked,
-};
+use reply::{Drained, Limited, PermitsInspected, PermitsRevoked, drained, limited, permits_inspected, permits_revoked};
 
-mod change;
 pub(crate) mod reply;
-
-pub(crate) use change::ChangeArgs;
 
 scripts! {
     "permits", "permit":

@@ -6,12 +6,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::call::{ScriptCall, Site};
+use super::change::ChangeArgs;
 use super::election::{self, Announcement, What};
 use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::Latch;
 use super::once::RunEnd;
-use super::permits::{ChangeArgs, Permits};
+use super::permits::Permits;
 use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
 use super::token::Token;

@@ -14,6 +14,7 @@ use bowline_testkit as support;
 #[cfg(all(feature = "blocking", feature = "tokio", feature = "async-std"))]
 mod blocking;
 mod election;
+mod handle;
 mod inspect;
 mod lab;
 mod latch;

@@ -24,6 +24,7 @@ mod faulty;
 mod followers;
 mod gone;
 mod goodbye;
+mod handle;
 mod label;
 mod latch;
 mod late;

@@ -37,6 +37,7 @@ mod refusals;
 mod release;
 mod renew;
 mod replica;
+mod resume;
 mod retained;
 mod sharded;
 mod token;

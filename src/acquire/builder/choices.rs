@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::holder::Holder;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
@@ -40,7 +41,7 @@ pub struct Options {
 }
 
 /// The options that a caller has set.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     pub(super) non_fair: bool,
     pub(crate) timeout: Option<Duration>,
@@ -55,6 +56,8 @@ pub(crate) struct Choices {
     pub(super) denies_reentry: bool,
     /// Whether to take all permits that are free.
     pub(super) takes_all: bool,
+    /// The attempt whose hold to take over.
+    pub(super) resumes: Option<Arc<AttemptId>>,
     pub(super) max_waiters: Option<u32>,
     /// How long the hold is kept idle.
     pub(super) retained: Option<Duration>,
@@ -187,6 +190,7 @@ impl Choices {
             holder: self.holder,
             denies_reentry: self.denies_reentry,
             takes_all: self.takes_all,
+            resumes: self.resumes.clone(),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::holder::Holder;
+use crate::protocol::attempt_id::AttemptId;
 use crate::runtime::Executor;
 
 /// An attempt to acquire without waiting for other holders. It resolves to `Some` guard `G`, or to `None`.
@@ -39,6 +40,13 @@ impl<G> TryAcquire<G> {
         let mut all = Self::new(primitive, operation, 1);
         all.options.choices.takes_all = true;
         all
+    }
+
+    /// Takes over a hold of `amount` units that is left in Redis. `None`: it is not there any more.
+    pub(crate) fn of_left(primitive: &Primitive, operation: &'static str, (left, amount): (AttemptId, u32)) -> Self {
+        let mut resumed = Self::new(primitive, operation, amount);
+        resumed.options.choices.resumes = Some(Arc::new(left));
+        resumed
     }
 
     /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)

@@ -48,6 +48,11 @@ impl Permit {
         once(self.one).chain(self.others)
     }
 
+    /// The permits, if they are of one acquisition; otherwise their name.
+    pub(crate) fn into_only_share(self) -> Result<Share, Arc<str>> {
+        if self.others.is_empty() { Ok(self.one) } else { Err(self.one.hold.keys.name.clone()) }
+    }
+
     /// The number of permits that this guard holds.
     pub fn count(&self) -> u32 {
         self.shares().map(Share::units).sum()

@@ -64,6 +64,11 @@ impl Share {
         }
     }
 
+    /// Whether the share has all units of the hold.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.part.is_none()
+    }
+
     /// Leaves the units in Redis, see [`HoldOwner::keep`].
     pub(crate) fn keep(self) -> Result<()> {
         self.owned.can_be_kept()?;

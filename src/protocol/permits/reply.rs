@@ -7,14 +7,6 @@ use crate::protocol::reply::ServerMillis;
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
-    Done { token: Token, call_again: bool, now: ServerMillis },
-    NotHeld { call_again: bool, now: ServerMillis },
-    Busy { call_again: bool, now: ServerMillis },
-    Stale { now: ServerMillis },
-}
-
 /// The answer to a request for all permits that are free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
@@ -57,16 +49,6 @@ pub(crate) struct PermitHold {
     /// 0 for the permits of a semaphore, which have no fencing token.
     pub(crate) token: Token,
     pub(crate) left: Duration,
-}
-
-pub(in crate::protocol) fn changed(fields: &mut Fields<'_>) -> Option<Changed> {
-    Some(match fields.word()? {
-        "CHANGED" => Changed::Done { token: fields.token()?, call_again: fields.flag()?, now: fields.number()? },
-        "NOT_HELD" => Changed::NotHeld { call_again: fields.flag()?, now: fields.number()? },
-        "BUSY" => Changed::Busy { call_again: fields.flag()?, now: fields.number()? },
-        "STALE" => Changed::Stale { now: fields.number()? },
-        _ => return None,
-    })
 }
 
 pub(in crate::protocol) fn drained(fields: &mut Fields<'_>) -> Option<Drained> {
@@ -112,6 +94,7 @@ pub(in crate::protocol) fn permits_inspected(fields: &mut Fields<'_>) -> Option<
 mod tests {
     use super::*;
     use crate::connection::Reply;
+    use crate::protocol::change::changed;
     use crate::protocol::fields::{UnexpectedReply, decode};
     use crate::protocol::script::Script;
 

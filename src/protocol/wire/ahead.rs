@@ -1,6 +1,7 @@
-//! The request for the next hand-off budget.
+//! What follows a hold: the next hand-off budget, and the attempt that takes the hold over.
 
 use super::{Attempt, Request, Resource, id, sent};
+use crate::protocol::mutex;
 use crate::protocol::resource::AheadArgs;
 use crate::protocol::token::Token;
 
@@ -11,5 +12,10 @@ impl Resource {
         let (ticket, not_after) = (self.ticket_of(next), next.not_after);
         let args = AheadArgs { held: id(attempt), known: Token::new(known), ticket, not_after };
         self.keys.kind.with(|resource| resource.held()?.ask_ahead(&self.keys, args).map(sent))
+    }
+
+    /// Gives the hold of one attempt of a lock to another one.
+    pub fn resume(&self, old: Attempt, new: Attempt) -> Request {
+        sent(mutex::resume(&self.keys, id(old), (self.ticket_of(new), new.not_after)))
     }
 }

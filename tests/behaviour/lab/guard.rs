@@ -5,10 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use bowline::blocking::{self, AnyThread};
-use bowline::{Held, LossSignal, Result, Token};
+use bowline::{Held, HoldHandle, LossSignal, Result, Token};
 use futures::future::BoxFuture;
 
 use super::Either;
+use super::primitives::{Lock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
 
 pub(crate) type LockGuard = Guard<bowline::LockGuard>;
@@ -201,3 +202,29 @@ impl MultiGuard {
         either!(&self.0, guard => guard.lost_signal())
     }
 }
+
+/// `into_handle` of a guard, and its handle resumed by a primitive of the lab.
+macro_rules! handles {
+    ($($guard:ident: $primitive:ident.$resume:ident),+) => {$(
+        impl $guard {
+            pub(crate) fn into_handle(self) -> Result<HoldHandle> {
+                match self.0 {
+                    Either::Async(guard) => guard.into_handle(),
+                    Either::Blocking(guard) => alone(guard).into_handle(),
+                }
+            }
+        }
+
+        impl $primitive {
+            pub(crate) fn $resume(&self, handle: &HoldHandle) -> BoxFuture<'static, Result<$guard>> {
+                let handle = handle.clone();
+                match self.0.clone() {
+                    Either::Async(it) => Box::pin(async move { it.$resume(&handle).await.map(Guard::of) }),
+                    Either::Blocking(it) => on_a_thread(move || it.$resume(&handle).map(Guard::of_blocking)),
+                }
+            }
+        }
+    )+};
+}
+
+handles!(LockGuard: Lock.resume, ReadGuard: RwLock.resume_read, WriteGuard: RwLock.resume_write, Permit: Semaphore.resume);

@@ -119,6 +119,23 @@ impl Lab {
         self.renew(&[(&key, &attempt.id, attempt.lease)])[0]
     }
 
+    /// Gives the hold of one attempt to another one: the new token, or why not.
+    pub fn resume(&mut self, old: &Attempt, new: &Attempt) -> Result<u64, String> {
+        let args = self.resource().resume(old.wire(), new.wire()).words();
+        self.call("lock_resume", &args, |words| match &*words.word() {
+            "CHANGED" => {
+                let token = words.token();
+                assert!(!words.flag());
+                Ok(token)
+            }
+            "STALE" => Err("STALE".to_owned()),
+            other => {
+                assert!(!words.flag());
+                Err(other.to_owned())
+            }
+        })?
+    }
+
     pub fn force_release(&mut self, holder: &Attempt) -> Forced {
         self.try_force_release(holder).unwrap()
     }

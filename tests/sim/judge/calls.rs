@@ -38,7 +38,7 @@ impl Judge {
                     }
                     let lease = match verb {
                         "acquire" => Some(2),
-                        "change" => Some(3),
+                        "change" => Some(if call.script.name() == "lock_resume" { 2 } else { 3 }),
                         "drain" => Some(1),
                         _ => None,
                     };

@@ -41,7 +41,11 @@ pub fn number(call: &Call<'_>, n: usize) -> u64 {
 
 /// What a script does, whatever the primitive: `acquire`, `heartbeat`, ...
 pub fn verb(call: &Call<'_>) -> &'static str {
-    call.script.name().split_once('_').map_or("", |(_, verb)| verb)
+    match call.script.name().split_once('_').map_or("", |(_, verb)| verb) {
+        // Both give up one hold for another one.
+        "resume" => "change",
+        verb => verb,
+    }
 }
 
 /// Attempt ids that a call is about.
@@ -134,11 +138,16 @@ impl Step<'_> {
         let tried = || queue.iter().any(|ticket| ticket.units == *limit && !listens(&ticket.id));
         let right = match (old, fence) {
             _ if self.call.keys[0].starts_with("bowline:sem:") => true,
-            (Some(old), _) if old.units >= *units => *token == old.token,
+            (Some(old), _) if old.units >= *units && !self.resumes(*units) => *token == old.token,
             (_, Some(last)) if units < limit => token == last || tried(),
             _ => *token > highest,
         };
         (!right).then(|| format!("I2 {id} got token {token} for {units} after {highest}, the counter was {fence:?}"))
+    }
+
+    /// Whether the call gives a hold of that many units, which has tokens of its own, to another attempt.
+    fn resumes(&self, units: u64) -> bool {
+        self.call.script.name() == "lock_resume" || self.before.limit == units && number(&self.call, 2) == units
     }
 
     /// I10: a second copy of a request is told what the first one got.

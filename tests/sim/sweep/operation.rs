@@ -490,6 +490,7 @@ pub const OPERATIONS: &[Operation] = &[
         cohort: true,
         ..PLAIN
     },
+    Operation { name: "resume", before: Before::Hold, start: resume, fails: LOST, ..PLAIN },
     Operation {
         name: "inspect of a read-write lock",
         on: What::Write,
@@ -625,6 +626,15 @@ pub fn shared(
     start: fn(Client) -> BoxFuture<'static, Result<()>>,
 ) -> BoxFuture<'static, Result<()>> {
     start(subject.client.clone().unwrap())
+}
+
+/// The client leaves its hold, and takes it over.
+fn resume(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
+    let Some(Guard::Lock(guard)) = subject.guard.take().and_then(Arc::into_inner) else {
+        unreachable!("it holds a lock")
+    };
+    let (lock, handle) = (subject.lock(), guard.into_handle());
+    drops(async move { lock.resume(&handle?).await })
 }
 
 /// A writer goes on as a reader, a reader as a writer.

@@ -112,9 +112,12 @@ fn what_cannot_be_retained_is_refused() {
     ];
     for (n, (refused, kind, choose)) in refused.into_iter().enumerate() {
         let options = Options::of_one(&primitive(kind), "lock", 1);
-        let choices = choose(Choices { retained: Some(SECOND), non_fair: true, ..options.choices });
+        let choices = choose(Choices { retained: Some(SECOND), non_fair: true, ..options.choices.clone() });
         for wait in [true, false] {
-            let kind = Options { choices, ..options.clone() }.into_request(wait).err().map(|error| error.kind());
+            let kind = Options { choices: choices.clone(), ..options.clone() }
+                .into_request(wait)
+                .err()
+                .map(|error| error.kind());
             assert_eq!(kind, refused.then_some(ErrorKind::InvalidInput), "{n}");
         }
     }
