@@ -25,7 +25,9 @@ impl Scene {
         self.within(LATE, "the others begin", || rivals.have_begun());
         // Every hand-over takes two messages: those of the subject, of three others, and of three in its cohort.
         let hand_overs = if operation.cohort { 7 } else { 4 };
-        self.within(bound(fault, 2 * hand_overs * LONGEST), "the others are served", || rivals.have_ended());
+        // A waiter finds out by its next heartbeat.
+        let left = if operation.leaves { LEASE + LEASE / 2 } else { Duration::ZERO };
+        self.within(left + bound(fault, 2 * hand_overs * LONGEST), "the others are served", || rivals.have_ended());
         for (who, kind) in rivals.failed() {
             let expected = match kind {
                 ErrorKind::Lost => robbed,
@@ -38,7 +40,7 @@ impl Scene {
             let faulty = fault != Fault::None && matches!(kind, ErrorKind::Unavailable);
             self.must(faulty || operation.fails.contains(kind), &format!("it failed: {kind:?}"));
         }
-        self.another_client_acquires(operation, bound(fault, 4 * LONGEST));
+        self.another_client_acquires(operation, left + bound(fault, 4 * LONGEST));
     }
 
     fn another_client_acquires(&self, operation: &Operation, bound: Duration) {

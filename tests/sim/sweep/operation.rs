@@ -72,6 +72,8 @@ pub struct Operation {
     pub robs: bool,
     /// It stores a limit, and that stays.
     pub limits: bool,
+    /// A hold that it is about to take over stays until its lease ends.
+    pub leaves: bool,
     /// It closes the subject's client.
     pub closes: bool,
     /// Other tasks of the subject's client come to wait in its cohort.
@@ -87,6 +89,7 @@ pub const PLAIN: Operation = Operation {
     fails: &[],
     robs: false,
     limits: false,
+    leaves: false,
     closes: false,
     cohort: false,
 };
@@ -490,7 +493,7 @@ pub const OPERATIONS: &[Operation] = &[
         cohort: true,
         ..PLAIN
     },
-    Operation { name: "resume", before: Before::Hold, start: resume, fails: LOST, ..PLAIN },
+    Operation { name: "resume", before: Before::Hold, start: resume, fails: LOST, leaves: true, ..PLAIN },
     Operation {
         name: "inspect of a read-write lock",
         on: What::Write,
