@@ -102,6 +102,7 @@ impl Trouble {
             "available",
             "inspect",
             "inspect_rw",
+            "names",
             "leader",
             "force_release",
             "force_release_rw",
