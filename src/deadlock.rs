@@ -1,6 +1,6 @@
 //! Deadlocks: programs that wait for each other's holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Access, Labels};
 use crate::names::look::look_at;
 use crate::names::{NameInUse, Names};
+use crate::protocol::names::PrimitiveKind;
+use crate::protocol::token::Token;
 use crate::runtime::Executor;
-use crate::tuning::MOST_QUEUED;
+use crate::tuning::{MOST_DEADLOCKS, MOST_QUEUED};
 
 use graph::{Edge, Looked, cycles};
 
@@ -30,20 +32,26 @@ mod graph;
 /// All of them were therefore there at the same time, between the two looks.
 ///
 /// # Guarantees
-/// A deadlock is found if it exists during the whole search, its programs use one client each, and none of them is
-/// behind more than 1,000 others in a queue.
+/// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole search,
+/// and if no name in it has more than 1,000 holds or 1,000 waiters. Of many deadlocks, at most 100 are returned, and each
+/// client is in one of them.
 ///
 /// # Not guaranteed
-/// - The server knows clients, and not their tasks. A client is taken to wait until all that it waits for is there. Two
-///   clients are therefore reported also if one task of each holds what a task of the other waits for, and both go on.
-///   Such a report goes away by itself: set [`lasting`](Self::lasting) to more than your work takes.
+/// - The search assumes that a client goes on only when it has all that it waits for. The server knows clients, and not
+///   their tasks. So it also reports two clients of which one task holds what a task of the other one waits for, although
+///   both tasks may go on.
+/// - A deadlock that ends by itself is reported, too: one with a wait that has a timeout, a hold with a fixed lease, a hold
+///   that was [kept](crate::LockGuard::keep), or a client that was killed. Set [`lasting`](Self::lasting) to more than the
+///   longest lease, and to more than your work takes, to see only those that last.
 /// - A client that waits for a name of which it holds a part does not count as waiting for it, because another of its
-///   tasks may be about to release that part. A client that waits for its own hold is therefore not reported.
+///   tasks may be about to release that part. Two clients that each have one of two permits, and each want one more, are
+///   therefore not reported.
 /// - What clients wait for elsewhere is not known: other Redis servers, other prefixes, and a
 ///   [`RedLock`](crate::RedLock) on other masters.
+/// - A name whose keys another program has written is left out.
 ///
 /// # Errors
-/// Those of [`Names`] and of [`Client::look`](crate::Client::look). An error of a single name is the error of the
+/// Those of [`Names`] and of [`Client::look`](crate::Client::look). Any other error of a single name is the error of the
 /// search.
 ///
 /// # Cancel safety
@@ -81,8 +89,11 @@ impl Deadlocks {
         let names = self.names.all_for(OPERATION).await?;
         let context = &self.source.context;
         let first = looks(context, OPERATION, names).await?;
-        let suspects: BTreeSet<NameInUse> =
-            cycles(&first).into_iter().flatten().map(|Edge { at, .. }| first[at].name.clone()).collect();
+        let suspects: BTreeSet<NameInUse> = cycles(&first, MOST_DEADLOCKS)
+            .into_iter()
+            .flatten()
+            .filter_map(|Edge { at, .. }| Some(first.get(at)?.name.clone()))
+            .collect();
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
@@ -90,20 +101,27 @@ impl Deadlocks {
             context.executor.sleep(self.lasting).await;
         }
         let mut second = looks(context, OPERATION, suspects.into_iter().collect()).await?;
+        let first: BTreeMap<&NameInUse, &Looked> = first.iter().map(|look| (&look.name, look)).collect();
         for look in &mut second {
-            let before = first.iter().find(|before| before.name == look.name);
-            before.map(|before| look.keep_what_was_in(before)).unwrap_or_default();
+            if let Some(before) = first.get(&look.name) {
+                look.keep_what_was_in(before);
+            }
         }
-        let found = cycles(&second);
+        let found = cycles(&second, MOST_DEADLOCKS);
         let clients: BTreeSet<Uuid> = found.iter().flatten().map(|edge| edge.waiter).collect();
         let labels = Labels::read(context, clients.into_iter().collect()).await;
-        Ok(found.into_iter().filter_map(|cycle| Deadlock::of(cycle, &second, &labels)).collect())
+        Ok(found.iter().map(|cycle| Deadlock::of(cycle, &second, &labels)).collect())
     }
 }
 
 async fn looks(context: &Context, operation: &'static str, names: Vec<NameInUse>) -> Result<Vec<Looked>> {
     let seen = look_at(context, operation, &names, MOST_QUEUED).await;
-    names.into_iter().zip(seen).map(|(name, seen)| Ok(Looked::new(name, seen?))).collect()
+    let looked = names.into_iter().zip(seen).filter_map(|(name, seen)| match seen {
+        // Nobody can hold it or wait for it.
+        Err(error) if error.kind() == ErrorKind::WrongType => None,
+        seen => Some(seen.map(|seen| Looked::new(name, seen))),
+    });
+    looked.collect()
 }
 
 impl IntoFuture for Deadlocks {
@@ -123,8 +141,9 @@ pub struct Deadlock {
     /// Each of the clients, with the name that it waits for. The next client is in its way, and the first client is in
     /// the way of the last one.
     pub waits: Vec<DeadlockedWait>,
-    /// A way out.
-    pub way_out: WayOut,
+    /// A way out. `None` if no operator can take any of the holds: it is the leadership of an election, or a part of a
+    /// `RedLock`.
+    pub way_out: Option<WayOut>,
 }
 
 /// A client in a [`Deadlock`].
@@ -145,34 +164,45 @@ pub struct DeadlockedWait {
     pub is_held: bool,
 }
 
-/// The hold that ends a [`Deadlock`] if an operator takes it, with `force_release` of the primitive. The client that
-/// has it is told, and then fails to write what the [token](crate::Token) protects. Of the holds in the deadlock it is
-/// the one with the largest token: the one that was granted last, if all names are on one server. Permits of a
-/// semaphore have no token, so they are taken only if there is nothing else.
+/// The hold that ends a [`Deadlock`] if an operator takes it, with `force_release` of the primitive. Its client is told
+/// that it has lost the hold. Of the holds in the deadlock it is the one with the largest token: the one that was granted
+/// last, if all names are on one server. Permits of a semaphore have no token, so they are chosen only if there is nothing
+/// else.
+///
+/// The deadlock may have ended since. `force_release` of a lock takes it from the client that holds it then, so look at
+/// the name again before you call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WayOut {
-    /// What to take.
+    /// The name of the hold.
     pub name: NameInUse,
-    /// From which client.
+    /// The client that has the hold.
     pub client: Uuid,
+    /// The fencing token of the hold. Permits of a semaphore have none.
+    pub token: Option<Token>,
 }
 
 impl Deadlock {
-    fn of(cycle: Vec<Edge>, looked: &[Looked], labels: &Labels) -> Option<Self> {
-        let (_, edge) = cycle.iter().filter_map(|edge| Some((edge.hold?, edge))).max_by_key(|(token, _)| *token)?;
-        let way_out = WayOut { name: looked.get(edge.at)?.name.clone(), client: edge.blocker };
+    fn of(cycle: &[Edge], looked: &[Looked], labels: &Labels) -> Self {
+        let name = |edge: &Edge| looked.get(edge.at).map(|look| look.name.clone());
+        let way_out = cycle.iter().filter_map(|edge| {
+            let (token, name) = (edge.hold?, name(edge)?);
+            let can_be_taken =
+                [PrimitiveKind::Lock, PrimitiveKind::RwLock, PrimitiveKind::Semaphore].contains(&name.kind);
+            let token = Some(token).filter(|token| *token != Token::NONE);
+            can_be_taken.then_some(WayOut { name, client: edge.blocker, token })
+        });
         let wait = |edge: &Edge| {
             Some(DeadlockedWait {
                 client: edge.waiter,
                 label: labels.get(Some(edge.waiter)),
-                name: looked.get(edge.at)?.name.clone(),
+                name: name(edge)?,
                 waits_for: Access::of(edge.claim),
                 is_held: edge.hold.is_some(),
             })
         };
-        Some(Self { waits: cycle.iter().filter_map(wait).collect(), way_out })
+        Self { way_out: way_out.max_by_key(|way_out| way_out.token), waits: cycle.iter().filter_map(wait).collect() }
     }
 }
 
@@ -180,13 +210,15 @@ impl Deadlock {
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let next = self.waits.iter().cycle().skip(1);
-        for (wait, next) in self.waits.iter().zip(next) {
+        for (n, (wait, next)) in self.waits.iter().zip(next).enumerate() {
             let how = if wait.is_held { "holds" } else { "waits for before it" };
-            write!(f, "{} waits for {}, which {} {how}; ", wait.shown(), wait.name, next.shown())?;
+            let between = if n == 0 { "" } else { "; " };
+            write!(f, "{between}{} waits for {}, which {} {how}", wait.shown(), wait.name, next.shown())?;
         }
-        let victim = self.waits.iter().find(|wait| wait.client == self.way_out.client);
-        let victim = victim.map_or_else(|| self.way_out.client.to_string(), DeadlockedWait::shown);
-        write!(f, "it ends if {victim} loses {}", self.way_out.name)
+        let Some(WayOut { name, client, .. }) = &self.way_out else { return Ok(()) };
+        let victim = self.waits.iter().find(|wait| wait.client == *client);
+        let victim = victim.map_or_else(|| format!("client {client}"), DeadlockedWait::shown);
+        write!(f, "; it ends if {victim} loses {name}")
     }
 }
 

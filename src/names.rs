@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::HoldSource;
 use crate::protocol::key::{Named, decode, encode_start};
 use crate::protocol::names::{Page, PageRead, PrimitiveKind, Wanted};
+use crate::protocol::slot::SLOTS;
 use crate::tuning::{KEYS_IN_A_PAGE, MOST_CHANGES};
 
 use tour::Tour;
@@ -50,7 +51,7 @@ impl fmt::Display for NameInUse {
 ///
 /// A name is in use while it is held or waited for. A latch is in use until its time to live ends, a semaphore also
 /// while a [limit](crate::Semaphore::set_limit) is stored, a run while the server remembers it, and a rate limiter
-/// until its whole burst is free again.
+/// until its burst is whole again.
 ///
 /// # Guarantees
 /// - A name that is in use from the first page to the last one is listed.
@@ -58,7 +59,7 @@ impl fmt::Display for NameInUse {
 ///
 /// # Not guaranteed
 /// - A name that is in use for a part of that time may or may not be listed.
-/// - A name may be on more than one page.
+/// - A name may be on more than one page, and for up to an hour after its last waiter was killed.
 /// - In a cluster, names whose slots move to another master meanwhile may be missing. After a failover, those that the
 ///   new master does not know are missing.
 /// - All keys of the server are looked at, also those of other programs. With 1,000,000 keys that is 4,000 requests.
@@ -68,7 +69,8 @@ impl fmt::Display for NameInUse {
 ///   bowline connects do, and a connection of the application over a cluster does not.
 /// - [`Denied`](ErrorKind::Denied): the user may not run `SCAN` or `INFO`.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): [`starting_with`](Self::starting_with) is longer than any name.
-/// - [`Unavailable`](ErrorKind::Unavailable) also if servers were replaced by others 16 times during the list.
+/// - [`Unavailable`](ErrorKind::Unavailable) also if servers were replaced by others 16 times during the
+///   list, or if one of them hands all calls to another one because its slots move.
 /// - The errors of a server that does not answer or refuses, and [`Closed`](ErrorKind::Closed).
 ///
 /// # Cancel safety
@@ -143,9 +145,9 @@ impl Names {
                 return Err(context.closed(operation, &anywhere));
             }
             let sent = retry.begin().await?;
-            let servers = servers(context, operation)?;
-            let next = tour.next(servers).map_err(|_| {
-                let reason = format!("the servers changed {MOST_CHANGES} times");
+            let first = if tour.asks_for_servers() { servers(context, operation)? } else { Vec::new() };
+            let next = tour.next(|nth| nth_slots(context, &first, nth)).map_err(|_| {
+                let reason = format!("the servers changed {MOST_CHANGES} times, or not all of them answered");
                 Error::because(ErrorKind::Unavailable, operation, reason)
             })?;
             let Some((slot, cursor)) = next else { return Ok(None) };
@@ -181,8 +183,21 @@ fn servers(context: &Context, operation: &'static str) -> Result<Vec<(u16, u64)>
         let reason = "this connection does not say which servers there are";
         return Err(Error::because(ErrorKind::Unsupported, operation, reason));
     };
-    let number = |slot| context.connection.node_of(Named::listing(&context.config.prefix, slot).main());
-    Ok(slots.into_iter().map(|slot| (slot, number(slot))).collect())
+    Ok(slots.into_iter().map(|slot| (slot, number_of(context, slot))).collect())
+}
+
+/// The number of the server that has the slot.
+fn number_of(context: &Context, slot: u16) -> u64 {
+    context.connection.node_of(Named::listing(&context.config.prefix, slot).main())
+}
+
+/// The n-th slot of each server that follows its first one, or the first one if there are not as many.
+fn nth_slots(context: &Context, first: &[(u16, u64)], nth: usize) -> Vec<(u16, u64)> {
+    let slot = |(slot, of): &(u16, u64)| {
+        let later = (*slot..SLOTS).filter(|later| nth == 0 || number_of(context, *later) == *of).nth(nth);
+        (later.unwrap_or(*slot), *of)
+    };
+    first.iter().map(slot).collect()
 }
 
 /// The names of a page. A key that bowline did not write may have none.

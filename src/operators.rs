@@ -8,13 +8,14 @@ use crate::names::{NameInUse, Names};
 
 impl Client {
     /// Lists the names that are in use, by all programs with the same [prefix](crate::ConfigBuilder::prefix). The user
-    /// needs the right to run `SCAN`. Sends nothing before a page is read.
+    /// needs the rights to run `SCAN` and `INFO`. Sends nothing before a page is read.
     pub fn names(&self) -> Names {
         Names::new(&self.source)
     }
 
     /// Reads who holds each of these names and who waits for it, and returns the states in the order of the names. Each
-    /// name is looked at in one moment, and the names one after the other, 256 at a time.
+    /// name is read in one moment, but for a `RedLock`, whose votes and queue are read one after the other. Different
+    /// names are read at different moments.
     ///
     /// # Errors
     /// One for each name: [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid one, and the errors of a
@@ -26,8 +27,8 @@ impl Client {
         look(self.context(), names).await
     }
 
-    /// Searches for programs that wait for each other's holds. The user needs the right to run `SCAN`. Sends nothing
-    /// before it is awaited.
+    /// Searches for programs that wait for each other's holds. The user needs the rights to run `SCAN` and `INFO`.
+    /// Sends nothing before it is awaited.
     ///
     /// # Examples
     /// ```no_run

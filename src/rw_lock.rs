@@ -103,11 +103,13 @@ impl RwLock {
     /// - [`Lost`](crate::ErrorKind::Lost): the hold has ended, or it was resumed already.
     /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the handle is of another name or another kind of primitive.
     ///   Nothing was sent.
-    /// - The errors of a server that does not answer or refuses. The hold was not resumed, or it is released in the
-    ///   background.
+    /// - The errors of a server that does not answer or refuses, and
+    ///   [`Unacknowledged`](crate::ErrorKind::Unacknowledged). The hold is then still left for another attempt, or it
+    ///   was resumed: it is released in the background in that case, and the handle is of no more use.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the hold was not resumed, or it is released in the background.
+    /// If the future is dropped, the hold is still left for another attempt, or it was resumed and is released in the
+    /// background.
     pub async fn resume_write(&self, handle: &HoldHandle) -> Result<WriteGuard> {
         resume(&self.primitive, "resume_write", handle, Some(WRITE)).await
     }

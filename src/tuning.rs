@@ -29,6 +29,9 @@ pub(crate) const LABEL_LATE: Duration = Duration::from_secs(10);
 /// answers no one else.
 pub(crate) const KEYS_IN_A_PAGE: u32 = 250;
 
+/// How many deadlocks a search returns.
+pub(crate) const MOST_DEADLOCKS: usize = 100;
+
 /// How many waiters of a name a search for deadlocks looks at.
 pub(crate) const MOST_QUEUED: u32 = 1000;
 

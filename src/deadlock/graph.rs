@@ -2,7 +2,7 @@
 //!
 //! First the clients are left out that will get on: those that wait for nothing, and then those that wait only for
 //! clients that will get on, until no more is found. Those that are left wait for ever, for each other or behind the
-//! others. Among these the shortest cycles are looked for.
+//! others. Then those are left out for whom nobody waits. Among the rest, the shortest cycles are looked for.
 //!
 //! A waiter of a lock waits for its holder, and for all that are before it in the queue. A reader waits for the writer
 //! that holds, and for writers before it. A waiter of a semaphore waits for those before it, and for as many permits as
@@ -56,27 +56,40 @@ impl Looked {
         self.seen.queue.retain(|ticket| ids.contains(&ticket.id));
     }
 
-    /// The tickets with those before them that keep them waiting, because their clients are in `stuck`.
-    fn queued<'a>(&'a self, stuck: &'a BTreeSet<Uuid>) -> impl Iterator<Item = (&'a Ticket, Vec<&'a Ticket>)> {
-        let mut before: Vec<&Ticket> = Vec::new();
-        self.seen.queue.iter().map(move |ticket| {
-            let earlier = before.iter().filter(|before| waits_behind(ticket, before)).copied().collect();
-            let same = |before: &&Ticket| {
-                before.id.client == ticket.id.client && is_reader(before.claim) == is_reader(ticket.claim)
-            };
-            if stuck.contains(&ticket.id.client) && !before.iter().any(same) {
-                before.push(ticket);
-            }
-            (ticket, earlier)
-        })
-    }
-
     /// The clients that will not get on if those in `stuck` do not.
     fn stuck<'a>(&'a self, stuck: &'a BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
-        let is_stuck = |(ticket, earlier): &(&Ticket, Vec<_>)| {
-            !earlier.is_empty() || self.held_from(ticket, stuck).next().is_some()
+        let (mut all, mut not_readers) = (Two::default(), Two::default());
+        let is_stuck = move |ticket: &&Ticket| {
+            let client = ticket.id.client;
+            let before = if is_reader(ticket.claim) { &not_readers } else { &all };
+            let is_stuck = before.has_another(client) || self.held_from(ticket, stuck).next().is_some();
+            if stuck.contains(&client) {
+                all.add(client);
+                if !is_reader(ticket.claim) {
+                    not_readers.add(client);
+                }
+            }
+            is_stuck
         };
-        self.queued(stuck).filter(is_stuck).map(|(ticket, _)| ticket.id.client)
+        self.seen.queue.iter().filter(is_stuck).map(|ticket| ticket.id.client)
+    }
+
+    /// The clients in `stuck` that others in `stuck` wait for.
+    fn awaited<'a>(&'a self, stuck: &'a BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
+        let queue = || self.seen.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client));
+        let holders = queue().flat_map(|ticket| self.held_from(ticket, stuck).map(|(client, _)| client));
+        let (mut all, mut not_readers) = (Two::default(), Two::default());
+        let is_awaited = move |ticket: &&Ticket| {
+            let client = ticket.id.client;
+            let behind = if is_reader(ticket.claim) { &not_readers } else { &all };
+            let is_awaited = behind.has_another(client);
+            all.add(client);
+            if !is_reader(ticket.claim) {
+                not_readers.add(client);
+            }
+            is_awaited
+        };
+        holders.chain(queue().rev().filter(is_awaited).map(|ticket| ticket.id.client))
     }
 
     /// The holds of other clients in `stuck` that keep the ticket waiting.
@@ -119,27 +132,54 @@ fn units_of(claim: Claim) -> u32 {
     if let Claim::Units { units, .. } = claim { units } else { 0 }
 }
 
-/// The cycles of clients that wait for each other: for each client the one with the fewest waits behind others in a
-/// queue, and of these the shortest. Each has a hold in it.
-pub(super) fn cycles(looked: &[Looked]) -> Vec<Vec<Edge>> {
-    let mut stuck: BTreeSet<Uuid> =
-        looked.iter().flat_map(|look| look.seen.queue.iter().map(|t| t.id.client)).collect();
-    loop {
-        let still: BTreeSet<Uuid> = looked.iter().flat_map(|look| look.stuck(&stuck)).collect();
-        if still.len() == stuck.len() {
-            break;
+/// The first two clients of many: enough to know whether there is one beside a certain one.
+#[derive(Default)]
+struct Two(Vec<Uuid>);
+
+impl Two {
+    fn add(&mut self, client: Uuid) {
+        if self.0.len() < 2 && !self.0.contains(&client) {
+            self.0.push(client);
         }
-        stuck = still;
     }
-    let edges = edges(looked, &stuck);
-    let mut found: BTreeMap<BTreeSet<Uuid>, Vec<Edge>> = BTreeMap::new();
-    for client in &stuck {
+
+    fn has_another(&self, client: Uuid) -> bool {
+        self.0.iter().any(|other| *other != client)
+    }
+}
+
+/// Cycles of clients that wait for each other: of those through a client, the one with the fewest waits behind others in
+/// a queue, and of these the shortest. Each has a hold in it. Each client of a cycle is in one of them; at most `most` are
+/// returned.
+pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
+    let waiting = looked.iter().flat_map(|look| look.seen.queue.iter().map(|ticket| ticket.id.client)).collect();
+    let stuck = shrunk(waiting, |stuck| looked.iter().flat_map(|look| look.stuck(stuck)).collect());
+    // Those behind a deadlock are many, and nobody waits for the last of them.
+    let core = shrunk(stuck, |stuck| looked.iter().flat_map(|look| look.awaited(stuck)).collect());
+    let edges = edges(looked, &core);
+    let (mut found, mut covered) = (Vec::new(), BTreeSet::new());
+    for client in &core {
+        if found.len() == most || covered.contains(client) {
+            continue;
+        }
         let cycle = cycle_of(*client, &edges).filter(|cycle| cycle.iter().any(|edge| edge.hold.is_some()));
         if let Some(cycle) = cycle {
-            found.entry(cycle.iter().map(|edge| edge.waiter).collect()).or_insert(cycle);
+            covered.extend(cycle.iter().map(|edge| edge.waiter));
+            found.push(cycle);
         }
     }
-    found.into_values().collect()
+    found
+}
+
+/// Keeps what `next` keeps of it, until nothing more goes.
+fn shrunk(mut all: BTreeSet<Uuid>, next: impl Fn(&BTreeSet<Uuid>) -> BTreeSet<Uuid>) -> BTreeSet<Uuid> {
+    loop {
+        let kept: BTreeSet<Uuid> = next(&all).intersection(&all).copied().collect();
+        if kept.len() == all.len() {
+            return kept;
+        }
+        all = kept;
+    }
 }
 
 type Edges = BTreeMap<Uuid, BTreeMap<Uuid, Edge>>;
@@ -154,11 +194,16 @@ fn edges(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> Edges {
         }
     };
     for (at, look) in looked.iter().enumerate() {
-        for (ticket, earlier) in look.queued(stuck).filter(|(ticket, _)| stuck.contains(&ticket.id.client)) {
+        let mut before: Vec<&Ticket> = Vec::new();
+        for ticket in look.seen.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client)) {
             let Ticket { id, claim, .. } = *ticket;
             let edge = |blocker, hold| Edge { waiter: id.client, at, claim, blocker, hold };
             look.held_from(ticket, stuck).for_each(|(blocker, hold)| add(edge(blocker, Some(hold.token))));
-            earlier.iter().for_each(|earlier| add(edge(earlier.id.client, None)));
+            before
+                .iter()
+                .filter(|other| waits_behind(ticket, other))
+                .for_each(|other| add(edge(other.id.client, None)));
+            before.push(ticket);
         }
     }
     edges

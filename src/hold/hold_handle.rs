@@ -8,14 +8,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::{decode, encode_start};
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::limits::WRITE;
 use crate::protocol::ticket::Claim;
 
 /// What proves a hold that was left in Redis, so that another program can take it over: returned by
 /// [`LockGuard::into_handle`](crate::LockGuard::into_handle), and accepted by [`Lock::resume`](crate::Lock::resume).
 ///
-/// **It is a secret.** Whoever has it can take the hold, from its present holder too. `Debug` does not show it.
-/// [`to_secret`](Self::to_secret) returns it as a text, which [`of_secret`](Self::of_secret) reads. With the feature
+/// **It is a secret.** A program that has it can take the hold, also from its present holder. `Debug` does not show it.
+/// [`to_secret`](Self::to_secret) returns it as a text, which [`from_secret`](Self::from_secret) reads. With the feature
 /// `serde`, it is written as that text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HoldHandle {
@@ -45,8 +45,8 @@ impl HoldHandle {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput): it is not such a text. The error does not show it.
-    pub fn of_secret(text: &str) -> Result<Self> {
-        let invalid = || Error::because(ErrorKind::InvalidInput, "of_secret", "this is not the text of a HoldHandle");
+    pub fn from_secret(text: &str) -> Result<Self> {
+        let invalid = || Error::because(ErrorKind::InvalidInput, "from_secret", "this is not the text of a HoldHandle");
         Self::parse(text).ok_or_else(invalid)
     }
 
@@ -56,9 +56,10 @@ impl HoldHandle {
         if word()? != FORMAT {
             return None;
         }
+        let kinds = [Kind::Lock, Kind::ReadWrite, Kind::Semaphore { limit: 1 }].map(Kind::word);
         Some(Self {
-            word: word()?.to_owned(),
-            units: word()?.parse().ok()?,
+            word: word().filter(|word| kinds.contains(word))?.to_owned(),
+            units: word()?.parse().ok().filter(|units| (1..=WRITE).contains(units))?,
             lease: Duration::from_millis(word()?.parse().ok()?),
             is_fixed: match word()? {
                 "fixed" => true,
@@ -96,8 +97,8 @@ impl HoldHandle {
             return Err("the handle is of another name");
         }
         match units.filter(|units| *units != self.units) {
-            Some(READ) => Err("the handle is of a writer"),
             Some(WRITE) => Err("the handle is of a reader"),
+            Some(_) => Err("the handle is of a writer"),
             _ => Ok(Left { id: self.id, units: self.units, lease: self.lease, is_fixed: self.is_fixed }),
         }
     }
@@ -130,7 +131,7 @@ impl serde::Serialize for HoldHandle {
 impl<'de> serde::Deserialize<'de> for HoldHandle {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'_, str> as serde::Deserialize>::deserialize(deserializer)?;
-        Self::of_secret(&text).map_err(serde::de::Error::custom)
+        Self::from_secret(&text).map_err(serde::de::Error::custom)
     }
 }
 
@@ -152,12 +153,12 @@ mod tests {
             let handle = handle(name);
             let secret = handle.to_secret();
             assert_eq!(secret.lines().count(), 1);
-            assert_eq!(HoldHandle::of_secret(&secret).unwrap(), handle);
+            assert_eq!(HoldHandle::from_secret(&secret).unwrap(), handle);
         }
         let secret = handle("a b").to_secret();
         assert_eq!(secret, "hold1 sem 3 1500 fixed 00000000-0000-0000-0000-000000000007:12 a b");
         let renewed = HoldHandle { is_fixed: false, id: handle("a").id.retained(), ..handle("a") };
-        assert_eq!(HoldHandle::of_secret(&renewed.to_secret()).unwrap(), renewed);
+        assert_eq!(HoldHandle::from_secret(&renewed.to_secret()).unwrap(), renewed);
         assert_eq!(format!("{:?}", handle("a")), "HoldHandle { name: \"a\", .. }");
     }
 
@@ -168,6 +169,9 @@ mod tests {
             "",
             "hush",
             &format!("hold2 sem 3 1500 fixed {id} a"),
+            &format!("hold1 sem 0 1500 fixed {id} a"),
+            &format!("hold1 sem 1048577 1500 fixed {id} a"),
+            &format!("hold1 door 1 1500 fixed {id} a"),
             &format!("hold1 sem -3 1500 fixed {id} a"),
             &format!("hold1 sem 3 1.5 fixed {id} a"),
             &format!("hold1 sem 3 1500 loose {id} a"),
@@ -176,7 +180,7 @@ mod tests {
             &format!("hold1 sem 3 1500 fixed {id} "),
             &format!("hold1 sem 3 1500 fixed {id} a{{b"),
         ] {
-            let error = HoldHandle::of_secret(text).unwrap_err();
+            let error = HoldHandle::from_secret(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(!format!("{error:#}{error:?}").contains("0000") && !format!("{error:?}").contains("hush"));
         }
@@ -191,6 +195,6 @@ mod tests {
         assert!(handle.check((Kind::Lock, "a"), None).is_err());
         let writer = HoldHandle { word: "rw".to_owned(), units: WRITE, ..handle };
         assert!(writer.check((Kind::ReadWrite, "a"), Some(WRITE)).is_ok());
-        assert!(writer.check((Kind::ReadWrite, "a"), Some(READ)).is_err());
+        assert!(writer.check((Kind::ReadWrite, "a"), Some(crate::protocol::limits::READ)).is_err());
     }
 }

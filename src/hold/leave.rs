@@ -27,8 +27,8 @@ macro_rules! left {
             #[doc = concat!("[`", $resume, "`](crate::", $resume, ").")]
             /// Sends no command.
             ///
-            /// The hold is [kept](Self::keep): it ends with its lease, in [`remaining`](Self::remaining) at least, if
-            /// nobody resumes it. If other guards of one [`Holder`](crate::Holder) share the hold, this client goes on
+            /// The hold is [kept](Self::keep): if nobody resumes it, it ends with its lease. That takes
+            /// [`remaining`](Self::remaining) at least, so look at that first. If other guards of one [`Holder`](crate::Holder) share the hold, this client goes on
             /// renewing it until the last of them is gone, or the hold is resumed: those guards then lose it.
             ///
             /// # Errors
@@ -51,7 +51,7 @@ macro_rules! left {
     (@example LockGuard) => {
         "let handle = client.lock(\"orders:42\").lock().await?.into_handle()?;\n\
          let secret = handle.to_secret(); // is sent to the other program\n\
-         let handle = bowline::HoldHandle::of_secret(&secret)?;\n\
+         let handle = bowline::HoldHandle::from_secret(&secret)?;\n\
          let guard = other.lock(\"orders:42\").resume(&handle).await?;\n\
          # guard.release().await?;"
     };

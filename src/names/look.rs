@@ -43,7 +43,7 @@ pub struct HoldState {
     /// The [label](crate::ConfigBuilder::label) of that client, if it has one and it could be read.
     pub label: Option<String>,
     /// What it holds.
-    pub holds: Access,
+    pub access: Access,
     /// The fencing token. Permits of a semaphore have none.
     pub token: Option<Token>,
     /// The rest of the lease, by the server's clock.
@@ -67,7 +67,7 @@ impl NameState {
         let hold = |SeenHold { id, token, left: remaining, claim }| {
             let client = AttemptId::client_of(&id);
             let token = Some(token).filter(|token| *token != Token::NONE);
-            HoldState { client, label: labels.get(client), holds: Access::of(claim), token, remaining }
+            HoldState { client, label: labels.get(client), access: Access::of(claim), token, remaining }
         };
         Self { name, holds: holds.into_iter().map(hold).collect(), waiters, queue: labels.queue(queue) }
     }

@@ -6,8 +6,9 @@
 //! | comes from another server than the page before | that server is read from its start |
 //! | ends with the cursor 0 | the next server is asked |
 //!
-//! When all were asked and the map of the servers is as it was, the tour is over. Otherwise, those of the new map are
-//! asked.
+//! When all were asked, the map of the servers is as it was, and as many servers have answered as there are, the tour is
+//! over. Otherwise all are asked once more. A server whose slot is about to move hands calls about that slot to the
+//! server that gets it, so each further round of the same map asks by another slot.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +22,14 @@ pub(super) struct Tour {
     /// The slots of the servers that are not asked yet in this round.
     left: Vec<u16>,
     at: Option<Place>,
-    /// The servers that were read to their end, by run id.
+    /// The servers that have answered in this round, by run id.
+    reached: BTreeSet<Box<str>>,
+    /// The servers that were read to their end.
     done: BTreeSet<Box<str>>,
+    /// Which slot of each server is asked: the first, the second...
+    nth: usize,
     changes: u32,
+    is_over: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -45,14 +51,34 @@ impl Place {
 pub(super) struct TooManyChanges;
 
 impl Tour {
-    /// The slot whose server is asked next, and the cursor. `None`: all names were read.
-    pub(super) fn next(&mut self, servers: Vec<(u16, u64)>) -> Result<Option<(u16, Box<str>)>, TooManyChanges> {
-        if self.at.is_none() && self.left.is_empty() && self.map.as_ref() != Some(&servers) {
+    /// Whether the next step begins a round, which needs the present servers.
+    pub(super) fn asks_for_servers(&self) -> bool {
+        !self.is_over && self.at.is_none() && self.left.is_empty()
+    }
+
+    /// The slot whose server is asked next, and the cursor. `None`: all names were read. `servers` returns the n-th slot
+    /// of each server, with the server's number.
+    pub(super) fn next(
+        &mut self,
+        servers: impl Fn(usize) -> Vec<(u16, u64)>,
+    ) -> Result<Option<(u16, Box<str>)>, TooManyChanges> {
+        if self.is_over {
+            return Ok(None);
+        }
+        if self.asks_for_servers() {
+            let now = servers(0);
+            let is_same = self.map.as_ref() == Some(&now);
+            if is_same && self.reached.len() >= now.len() {
+                self.is_over = true;
+                return Ok(None);
+            }
+            self.nth += usize::from(is_same);
             if self.map.is_some() {
                 self.change()?;
             }
-            self.left = servers.iter().rev().map(|(slot, _)| *slot).collect();
-            self.map = Some(servers);
+            self.left = servers(self.nth).iter().rev().map(|(slot, _)| *slot).collect();
+            self.reached.clear();
+            self.map = Some(now);
         }
         if self.changes > MOST_CHANGES {
             return Err(TooManyChanges);
@@ -72,9 +98,12 @@ impl Tour {
                 self.changes += 1;
                 return false;
             }
-            None if self.done.contains(&page.run_id) => {
-                self.at = None;
-                return false;
+            None => {
+                self.reached.insert(page.run_id.clone());
+                if self.done.contains(&page.run_id) {
+                    self.at = None;
+                    return false;
+                }
             }
             _ => {}
         }
@@ -103,8 +132,10 @@ mod tests {
         PageRead { run_id: run_id.into(), cursor: cursor.into(), names: Vec::new() }
     }
 
+    /// The n-th slot of a server is n more than its first one.
     fn next(tour: &mut Tour, servers: &[(u16, u64)]) -> Option<(u16, String)> {
-        tour.next(servers.to_vec()).unwrap().map(|(slot, cursor)| (slot, cursor.into()))
+        let slots = |nth| servers.iter().map(|(slot, number)| (slot + u16::try_from(nth).unwrap(), *number)).collect();
+        tour.next(slots).unwrap().map(|(slot, cursor)| (slot, cursor.into()))
     }
 
     #[test]
@@ -119,7 +150,8 @@ mod tests {
         assert_eq!(next(&mut tour, &TWO), Some((9, "0".into())));
         assert!(tour.has_read(&page("b", "0")));
         assert_eq!(next(&mut tour, &TWO), None);
-        assert_eq!(next(&mut tour, &TWO), None);
+        // Over is over.
+        assert_eq!(next(&mut tour, &TWO[..1]), None);
     }
 
     #[test]
@@ -144,26 +176,40 @@ mod tests {
         assert!(!tour.has_read(&page("a", "5")));
         assert_eq!(next(&mut tour, &three), Some((5, "0".into())));
         assert!(tour.has_read(&page("b", "0")));
-        // The slot has moved to a server that was read.
         assert_eq!(next(&mut tour, &three), Some((9, "0".into())));
-        assert!(!tour.has_read(&page("b", "5")));
+        assert!(tour.has_read(&page("c", "0")));
         assert_eq!(next(&mut tour, &three), None);
+    }
+
+    #[test]
+    fn a_server_that_hands_calls_to_another_one_is_asked_by_another_slot() {
+        let mut tour = Tour::default();
+        next(&mut tour, &TWO);
+        // The slot is about to move to the second server.
+        assert!(tour.has_read(&page("b", "0")));
+        assert_eq!(next(&mut tour, &TWO), Some((9, "0".into())));
+        assert!(!tour.has_read(&page("b", "5")));
+        assert_eq!(next(&mut tour, &TWO), Some((1, "0".into())));
+        assert!(tour.has_read(&page("a", "0")));
+        assert_eq!(next(&mut tour, &TWO), Some((10, "0".into())));
+        assert!(!tour.has_read(&page("b", "5")));
+        assert_eq!(next(&mut tour, &TWO), None);
     }
 
     #[test]
     fn changes_without_an_end_are_an_error() {
         let mut tour = Tour::default();
         for changes in 0..=MOST_CHANGES {
-            let servers = vec![(0, u64::from(changes))];
+            let servers = |_| vec![(0, u64::from(changes))];
             assert_eq!(tour.next(servers).unwrap().map(|(slot, _)| slot), Some(0));
             assert_eq!(tour.has_read(&page("a", "0")), changes == 0);
         }
-        assert_eq!(tour.next(vec![(0, 99)]), Err(TooManyChanges));
+        assert_eq!(tour.next(|_| vec![(0, 99)]), Err(TooManyChanges));
         let mut tour = Tour::default();
         next(&mut tour, &TWO);
         for changes in 0..=2 * MOST_CHANGES + 1 {
             tour.has_read(&page(&changes.to_string(), "5"));
         }
-        assert_eq!(tour.next(TWO.to_vec()), Err(TooManyChanges));
+        assert_eq!(tour.next(|_| TWO.to_vec()), Err(TooManyChanges));
     }
 }

@@ -29,7 +29,7 @@ async fn a_hold_is_taken_over_by_another_client(env: Env) {
     one.counts.reset();
     let secret = guard.into_handle().unwrap().to_secret();
     assert_eq!((one.counts.total(), one.stats().held), (0, 0));
-    let handle = HoldHandle::of_secret(&secret).unwrap();
+    let handle = HoldHandle::from_secret(&secret).unwrap();
     assert_eq!(handle.name(), "a b");
     assert!(!format!("{handle:?}").contains(&one.id().to_string()));
     // It is held all the time.
@@ -50,7 +50,7 @@ async fn a_hold_is_taken_over_by_another_client(env: Env) {
 async fn a_handle_is_good_for_one_hold(env: Env) {
     let (one, other, third) = (env.client().await, env.client().await, env.client().await);
     let handle = one.lock("a").lock().await.unwrap().into_handle().unwrap();
-    let copy = HoldHandle::of_secret(&handle.to_secret()).unwrap();
+    let copy = HoldHandle::from_secret(&handle.to_secret()).unwrap();
     let (locks, lock) = (other.lock("a"), third.lock("a"));
     // At the same time, and one after the other.
     let (first, second) = futures::join!(locks.resume(&handle), lock.resume(&copy));

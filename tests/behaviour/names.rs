@@ -16,6 +16,7 @@ on_every_server! {
     three_that_wait_for_each_other_are_found,
     readers_and_permits_are_in_deadlocks_too,
     who_gets_on_is_in_no_deadlock,
+    nobody_can_take_a_leadership,
     a_closed_client_lists_nothing,
 }
 
@@ -68,7 +69,7 @@ async fn look(client: &TestClient, kind: Kind, name: &str) -> NameState {
 fn holds(state: &NameState) -> Vec<(Access, bool)> {
     let hold = |hold: &bowline::HoldState| {
         assert!(hold.client.is_some() && !hold.remaining.is_zero());
-        (hold.holds, hold.token.is_some())
+        (hold.access, hold.token.is_some())
     };
     state.holds.iter().map(hold).collect()
 }
@@ -176,13 +177,15 @@ async fn three_that_wait_for_each_other_are_found(env: Env) {
     assert_eq!(waiting, expected);
     let text = found[0].to_string();
     for part in
-        [r#""web-1" waits for lock "jobs/b", which "web-2" holds; "#, r#"it ends if "web-3" loses lock "jobs/c""#]
+        [r#""web-1" waits for lock "jobs/b", which "web-2" holds; "#, r#"; it ends if "web-3" loses lock "jobs/c""#]
     {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(operator.deadlocks("other", Duration::ZERO).await.unwrap(), []);
     // The last hold that was granted ends it.
-    assert_eq!((found[0].way_out.client, &*found[0].way_out.name.name), (id(2), "jobs/c"));
+    let way_out = found[0].way_out.as_ref().unwrap();
+    assert_eq!((way_out.client, &*way_out.name.name), (id(2), "jobs/c"));
+    assert_eq!(way_out.token, Some(guards[2].token()));
     operator.lock("jobs/c").force_release().await.unwrap();
     assert_eq!(env.soon("it is told", guards.pop().unwrap().lost()).await, Loss::Revoked);
     let (c, b) = (waits.remove(1), guards.pop().unwrap());
@@ -208,7 +211,8 @@ async fn readers_and_permits_are_in_deadlocks_too(env: Env) {
     waiting.sort_by_key(|(_, name, ..)| *name);
     assert_eq!(waiting, [(b.id(), "books", Access::Write, true), (a.id(), "pool", Access::Permits(1), true)]);
     // Only the reader has a token.
-    assert_eq!((found[0].way_out.client, &*found[0].way_out.name.name), (a.id(), "books"));
+    let way_out = found[0].way_out.as_ref().unwrap();
+    assert_eq!((way_out.client, &*way_out.name.name), (a.id(), "books"));
     assert_eq!(a.rw_lock("books").force_release(Whose::Client(a.id())).await.unwrap().holds, 1);
     assert_eq!(env.soon("it is told", reads.lost()).await, Loss::Revoked);
     env.soon("the writer", writes).await.release().await.unwrap();
@@ -234,6 +238,28 @@ async fn who_gets_on_is_in_no_deadlock(env: Env) {
     guard.release().await.unwrap();
     for wait in waits {
         wait.await.release().await.unwrap();
+    }
+}
+
+async fn nobody_can_take_a_leadership(env: Env) {
+    // The changes of an election stay for a while.
+    env.leaves_keys();
+    let (a, b) = (env.client().await, env.client().await);
+    let [one, other] = [&a, &b].map(|client| (client.election("x"), client.election("y")));
+    let leads = (one.0.try_campaign().await.unwrap().unwrap(), other.1.try_campaign().await.unwrap().unwrap());
+    let campaigns = [(a.clone(), one.1), (b.clone(), other.0)].map(|(client, election)| {
+        env.spawn(async move {
+            let _client = client;
+            election.campaign(Some(LONG)).await.unwrap().resign().await.unwrap();
+        })
+    });
+    env.eventually("one is found", async || a.deadlocks("", Duration::ZERO).await.unwrap().len() == 1).await;
+    let found = b.deadlocks("", Duration::ZERO).await.unwrap();
+    assert_eq!((found[0].waits.len(), &found[0].way_out), (2, &None));
+    leads.0.resign().await.unwrap();
+    leads.1.resign().await.unwrap();
+    for campaign in campaigns {
+        env.soon("it leads", campaign).await;
     }
 }
 

@@ -20,6 +20,7 @@ mod log;
 mod messages;
 mod moved;
 mod moving;
+mod names;
 mod runtimes;
 mod scene;
 mod slots;

@@ -90,10 +90,10 @@ impl Scene {
         for name in &self.names {
             late.lock(name).lock().await.unwrap().release().await.unwrap();
         }
-        let listed = late.names().of_kind(PrimitiveKind::Lock).starting_with("held:").all().await.unwrap();
-        assert_eq!(listed.len(), HOLDS, "{listed:?}");
         let lost = self.holds.iter().filter(|hold| hold.lost_signal().is_lost()).count();
         assert_eq!(lost, 0, "of {HOLDS} holds");
+        let listed = late.names().of_kind(PrimitiveKind::Lock).starting_with("held:").all().await.unwrap();
+        assert_eq!(listed.len(), HOLDS);
         self.stop.store(true, Ordering::SeqCst);
         join_all(self.waiters).await;
         for released in join_all(self.holds.into_iter().map(LockGuard::release)).await {

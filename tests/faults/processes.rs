@@ -4,6 +4,7 @@
 //! Each process is this test binary again, running only `child`, with its role in the environment. It is told what to
 //! do by lines on its standard input, and says what it did on its standard output.
 
+mod handles;
 mod history;
 mod jobs;
 mod killed;
@@ -48,6 +49,8 @@ fn child() {
         }
         "job" => runtime.block_on(jobs::call(&client)),
         "candidate" => runtime.block_on(leaders::lead(&client)),
+        "leaver" => runtime.block_on(handles::leave(&client)),
+        "resumer" => runtime.block_on(handles::resume(&client)),
         "competitor" => runtime.block_on(compete(&client)),
         other => panic!("{other}"),
     }

@@ -67,7 +67,7 @@ async fn those_who_wait() {
     let mut state = there_and_back(client.look(&names[..1]).await[0].as_ref().unwrap());
     assert!(remaining(&mut state["holds"][0]) > Duration::ZERO);
     let hold =
-        json!({ "client": client.id().to_string(), "label": null, "holds": "lock", "token": guard.token().get() });
+        json!({ "client": client.id().to_string(), "label": null, "access": "lock", "token": guard.token().get() });
     let name = json!({ "kind": "lock", "name": "a" });
     assert_eq!(state, json!({ "name": name, "holds": [hold], "waiters": 1, "queue": waiter(json!("lock")) }));
     guard.release().await.unwrap();

@@ -40,7 +40,7 @@ fn found(looked: &[Looked]) -> Vec<Vec<(u128, String, u128, bool)>> {
         let name = looked[edge.at].name.name.clone();
         (edge.waiter.as_u128(), name, edge.blocker.as_u128(), edge.hold.is_some())
     };
-    cycles(looked).iter().map(|cycle| cycle.iter().map(edge).collect()).collect()
+    cycles(looked, 9).iter().map(|cycle| cycle.iter().map(edge).collect()).collect()
 }
 
 fn by_hold(waiter: u128, name: &str, blocker: u128) -> (u128, String, u128, bool) {
@@ -61,7 +61,7 @@ fn three_wait_in_a_circle() {
     let circle = vec![by_hold(1, "b", 2), by_hold(2, "c", 3), by_hold(3, "a", 1)];
     let circles = [circle];
     assert_eq!(found(&looked), circles);
-    assert_eq!(cycles(&looked)[0][1].hold, Some(Token::new(103)));
+    assert_eq!(cycles(&looked, 9)[0][1].hold, Some(Token::new(103)));
     // One who waits behind them is no part of it, and one who gets on has nothing to do with it.
     looked[0] = look("a", &[(1, LOCK)], &[(3, LOCK), (9, LOCK)]);
     looked.push(look("d", &[(8, LOCK)], &[(7, LOCK)]));
@@ -165,4 +165,27 @@ fn what_other_programs_wrote_holds_up_nobody() {
     let mut looked = [look("a", &[(1, LOCK)], &[(2, LOCK)]), look("b", &[(2, LOCK)], &[(1, LOCK)])];
     looked[0].seen.holds[0].id = "somebody".to_owned();
     assert_eq!(found(&looked), Vec::<Vec<_>>::new());
+}
+
+/// Thousands behind a deadlock take no time, and are in no circle.
+#[test]
+fn a_long_queue_behind_a_deadlock() {
+    let behind: Vec<(u128, Claim)> = [(2, LOCK)].into_iter().chain((10..1010).map(|n| (n, LOCK))).collect();
+    let mut looked = vec![look("a", &[(1, LOCK)], &behind), look("b", &[(2, LOCK)], &[(1, LOCK)])];
+    let circle = [vec![by_hold(1, "b", 2), by_hold(2, "a", 1)]];
+    assert_eq!(found(&looked), circle);
+    // One of those behind holds what the next one waits for, a thousand times.
+    looked.extend((10..1010).map(|n| look(&n.to_string(), &[(n, LOCK)], &[(n + 1000, LOCK)])));
+    assert_eq!(found(&looked), circle);
+}
+
+#[test]
+fn no_more_circles_are_returned_than_are_wanted() {
+    let pairs: Vec<Looked> = (1..9)
+        .flat_map(|n| {
+            [look("a", &[(2 * n, LOCK)], &[(2 * n + 1, LOCK)]), look("b", &[(2 * n + 1, LOCK)], &[(2 * n, LOCK)])]
+        })
+        .collect();
+    assert_eq!(cycles(&pairs, 9).len(), 8);
+    assert_eq!(cycles(&pairs, 3).len(), 3);
 }

@@ -1,4 +1,5 @@
--- Gives up one hold for another with more or fewer units: a writer becomes a reader, a sole reader the writer.
+-- Gives up one hold for another: with more or fewer units, as a writer becomes a reader and a sole reader the writer,
+-- or with as many, as another client takes over what was left for it.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone
 -- Reply: CHANGED token more now | BUSY more now | NOT_HELD more now | STALE now
@@ -35,8 +36,8 @@ else
     drop_ended()
     return {'NOT_HELD', more, now}
   end
-  -- A client that gave up cancels both attempt ids. If the new one's cancel comes first, this call must not come
-  -- between.
+  -- A client that gave up cancels the new attempt id, and the old one if that was its own. If the new one's cancel
+  -- comes first, this call must not come between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
   local busy = units > old and not has_capacity(units - old)
   -- Some of those in the way may be over.
