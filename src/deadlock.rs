@@ -32,27 +32,27 @@ mod graph;
 /// All of them were therefore there at the same time, between the two looks.
 ///
 /// # Guarantees
-/// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole search,
-/// and if no name in it has more than 1,000 holds or 1,000 waiters. Of many deadlocks, at most 100 are returned, and each
-/// client is in one of them.
+/// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole
+/// search, and if no name in it has more than 1,000 holds or 1,000 waiters. Of many deadlocks, at most 100 are
+/// returned, and each client is in one of them.
 ///
 /// # Not guaranteed
 /// - The search assumes that a client goes on only when it has all that it waits for. The server knows clients, and not
-///   their tasks. So it also reports two clients of which one task holds what a task of the other one waits for, although
-///   both tasks may go on.
-/// - A deadlock that ends by itself is reported, too: one with a wait that has a timeout, a hold with a fixed lease, a hold
-///   that was [kept](crate::LockGuard::keep), or a client that was killed. Set [`lasting`](Self::lasting) to more than the
-///   longest lease, and to more than your work takes, to see only those that last.
+///   their tasks. So it also reports two clients of which one task holds what a task of the other one waits for,
+///   although both tasks may go on.
+/// - A deadlock that ends by itself is reported, too: one with a wait that has a timeout, a hold with a fixed lease, a
+///   hold that was [kept](crate::LockGuard::keep), or a client that was killed. Set [`lasting`](Self::lasting) to more
+///   than the longest lease, and to more than your work takes, to see only those that last.
 /// - A client that waits for a name of which it holds a part does not count as waiting for it, because another of its
-///   tasks may be about to release that part. Two clients that each have one of two permits, and each want one more, are
-///   therefore not reported.
+///   tasks may be about to release that part. Two clients that each have one of two permits, and each want one more,
+///   are therefore not reported.
 /// - What clients wait for elsewhere is not known: other Redis servers, other prefixes, and a
 ///   [`RedLock`](crate::RedLock) on other masters.
 /// - A name whose keys another program has written is left out.
 ///
 /// # Errors
-/// Those of [`Names`] and of [`Client::look`](crate::Client::look). Any other error of a single name is the error of the
-/// search.
+/// Those of [`Names`] and of [`Client::look`](crate::Client::look). Any other error of a single name is the error of
+/// the search.
 ///
 /// # Cancel safety
 /// Reads only. Dropping the future changes nothing in Redis.
@@ -165,9 +165,9 @@ pub struct DeadlockedWait {
 }
 
 /// The hold that ends a [`Deadlock`] if an operator takes it, with `force_release` of the primitive. Its client is told
-/// that it has lost the hold. Of the holds in the deadlock it is the one with the largest token: the one that was granted
-/// last, if all names are on one server. Permits of a semaphore have no token, so they are chosen only if there is nothing
-/// else.
+/// that it has lost the hold. Of the holds in the deadlock it is the one with the largest token: the one that was
+/// granted last, if all names are on one server. Permits of a semaphore have no token, so they are chosen only if there
+/// is nothing else.
 ///
 /// The deadlock may have ended since. `force_release` of a lock takes it from the client that holds it then, so look at
 /// the name again before you call it.

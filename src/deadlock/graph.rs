@@ -148,9 +148,9 @@ impl Two {
     }
 }
 
-/// Cycles of clients that wait for each other: of those through a client, the one with the fewest waits behind others in
-/// a queue, and of these the shortest. Each has a hold in it. Each client of a cycle is in one of them; at most `most` are
-/// returned.
+/// Cycles of clients that wait for each other: of those through a client, the one with the fewest waits behind others
+/// in a queue, and of these the shortest. Each has a hold in it. Each client of a cycle is in one of them; at most
+/// `most` are returned.
 pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
     let waiting = looked.iter().flat_map(|look| look.seen.queue.iter().map(|ticket| ticket.id.client)).collect();
     let stuck = shrunk(waiting, |stuck| looked.iter().flat_map(|look| look.stuck(stuck)).collect());

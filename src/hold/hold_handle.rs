@@ -15,8 +15,8 @@ use crate::protocol::ticket::Claim;
 /// [`LockGuard::into_handle`](crate::LockGuard::into_handle), and accepted by [`Lock::resume`](crate::Lock::resume).
 ///
 /// **It is a secret.** A program that has it can take the hold, also from its present holder. `Debug` does not show it.
-/// [`to_secret`](Self::to_secret) returns it as a text, which [`from_secret`](Self::from_secret) reads. With the feature
-/// `serde`, it is written as that text.
+/// [`to_secret`](Self::to_secret) returns it as a text, which [`from_secret`](Self::from_secret) reads. With the
+/// feature `serde`, it is written as that text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HoldHandle {
     /// The word of the kind.

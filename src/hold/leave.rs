@@ -28,8 +28,9 @@ macro_rules! left {
             /// Sends no command.
             ///
             /// The hold is [kept](Self::keep): if nobody resumes it, it ends with its lease. That takes
-            /// [`remaining`](Self::remaining) at least, so look at that first. If other guards of one [`Holder`](crate::Holder) share the hold, this client goes on
-            /// renewing it until the last of them is gone, or the hold is resumed: those guards then lose it.
+            /// [`remaining`](Self::remaining) at least, so look at that first. If other guards of one
+            /// [`Holder`](crate::Holder) share the hold, this client goes on renewing it until the last of them is
+            /// gone, or the hold is resumed: those guards then lose it.
             ///
             /// # Errors
             /// The guard is gone in any case. If there is an error, the hold is released.

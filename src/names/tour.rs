@@ -6,8 +6,8 @@
 //! | comes from another server than the page before | that server is read from its start |
 //! | ends with the cursor 0 | the next server is asked |
 //!
-//! When all were asked, the map of the servers is as it was, and as many servers have answered as there are, the tour is
-//! over. Otherwise all are asked once more. A server whose slot is about to move hands calls about that slot to the
+//! When all were asked, the map of the servers is as it was, and as many servers have answered as there are, the tour
+//! is over. Otherwise all are asked once more. A server whose slot is about to move hands calls about that slot to the
 //! server that gets it, so each further round of the same map asks by another slot.
 
 use std::collections::BTreeSet;
@@ -56,8 +56,8 @@ impl Tour {
         !self.is_over && self.at.is_none() && self.left.is_empty()
     }
 
-    /// The slot whose server is asked next, and the cursor. `None`: all names were read. `servers` returns the n-th slot
-    /// of each server, with the server's number.
+    /// The slot whose server is asked next, and the cursor. `None`: all names were read. `servers` returns the n-th
+    /// slot of each server, with the server's number.
     pub(super) fn next(
         &mut self,
         servers: impl Fn(usize) -> Vec<(u16, u64)>,
