@@ -28,8 +28,8 @@ mod graph;
 /// awaited, or before [`block`](Self::block) is called in blocking code.
 ///
 /// It lists all names that somebody waits for, as [`Names`] does, and looks at each of them in one moment. If clients
-/// wait for each other, it looks at these names again, and counts only holds and waiters that were there both times.
-/// All of them were therefore there at the same time, between the two looks.
+/// wait for each other, it looks at these names again, and counts only holds and waiters that both looks have found. All
+/// of these existed at the same time, between the two looks.
 ///
 /// # Guarantees
 /// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole
@@ -117,7 +117,7 @@ impl Deadlocks {
 async fn looks(context: &Context, operation: &'static str, names: Vec<NameInUse>) -> Result<Vec<Looked>> {
     let seen = look_at(context, operation, &names, MOST_QUEUED).await;
     let looked = names.into_iter().zip(seen).filter_map(|(name, seen)| match seen {
-        // Nobody can hold it or wait for it.
+        // All scripts refuse a key of a wrong type, so no client holds the name or waits for it.
         Err(error) if error.kind() == ErrorKind::WrongType => None,
         seen => Some(seen.map(|seen| Looked::new(name, seen))),
     });
@@ -157,7 +157,7 @@ pub struct DeadlockedWait {
     pub label: Option<String>,
     /// What it waits for.
     pub name: NameInUse,
-    /// How it wants that name.
+    /// The access to that name for which it waits.
     pub waits_for: Access,
     /// Whether the next client holds the name. Otherwise the next client waits for it too, and is before this one in
     /// the queue.

@@ -1,15 +1,16 @@
 //! Who waits for whom. Pure.
 //!
-//! First the clients are left out that will get on: those that wait for nothing, and then those that wait only for
-//! clients that will get on, until no more is found. Those that are left wait for ever, for each other or behind the
-//! others. Then those are left out for whom nobody waits. Among the rest, the shortest cycles are looked for.
+//! 1. A client gets on if it waits for nothing, or only for clients that get on. The others are stuck.
+//! 2. A stuck client that blocks no other stuck client stands behind a deadlock, and is left out. This is repeated,
+//!    because the client in front of it may then block no other one.
+//! 3. The shortest cycles are searched among the clients that are left.
 //!
-//! A waiter of a lock waits for its holder, and for all that are before it in the queue. A reader waits for the writer
-//! that holds, and for writers before it. A waiter of a semaphore waits for those before it, and for as many permits as
-//! it wants: these are there as soon as some of the holders get on, whichever.
+//! A waiter of a lock waits for the holder, and for all waiters before it in the queue. A reader waits for a writer that
+//! holds, and for writers before it. A waiter of a semaphore waits for all waiters before it, and for permits: it gets on
+//! as soon as holders of enough permits do.
 //!
-//! The ticket of a client that holds a part of the same name does not count. It nearly always belongs to another task,
-//! or to a cohort that asks for its next budget ahead.
+//! A ticket does not count if its client holds a part of the same name. It nearly always belongs to another task, or to a
+//! cohort that asks for its next budget ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,11 @@ use crate::protocol::token::Token;
 #[derive(Clone, Debug)]
 pub(super) struct Looked {
     pub(super) name: NameInUse,
-    pub(super) seen: Seen,
+    /// Those that bowline wrote, with their clients.
+    holds: Vec<(Uuid, SeenHold)>,
+    /// The limit of a semaphore, if it is stored.
+    limit: Option<u32>,
+    queue: Vec<Ticket>,
 }
 
 /// A client waits for a name, and another client is in its way.
@@ -42,86 +47,119 @@ pub(super) struct Edge {
 }
 
 impl Looked {
-    pub(super) fn new(name: NameInUse, mut seen: Seen) -> Self {
-        let holders: BTreeSet<Uuid> = seen.holds.iter().filter_map(|hold| AttemptId::client_of(&hold.id)).collect();
-        seen.queue.retain(|ticket| !holders.contains(&ticket.id.client));
-        Self { name, seen }
+    pub(super) fn new(name: NameInUse, Seen { holds, limit, mut queue, .. }: Seen) -> Self {
+        let of_client = |hold: SeenHold| Some((AttemptId::client_of(&hold.id)?, hold));
+        let holds: Vec<_> = holds.into_iter().filter_map(of_client).collect();
+        let holders: BTreeSet<Uuid> = holds.iter().map(|(client, _)| *client).collect();
+        queue.retain(|ticket| !holders.contains(&ticket.id.client));
+        Self { name, holds, limit, queue }
     }
 
     /// Forgets the holds and tickets that were not in an earlier look.
     pub(super) fn keep_what_was_in(&mut self, before: &Self) {
-        let ids: BTreeSet<_> = before.seen.holds.iter().map(|hold| (&hold.id, hold.token)).collect();
-        self.seen.holds.retain(|hold| ids.contains(&(&hold.id, hold.token)));
-        let ids: BTreeSet<AttemptId> = before.seen.queue.iter().map(|ticket| ticket.id).collect();
-        self.seen.queue.retain(|ticket| ids.contains(&ticket.id));
+        let ids: BTreeSet<_> = before.holds.iter().map(|(_, hold)| (&hold.id, hold.token)).collect();
+        self.holds.retain(|(_, hold)| ids.contains(&(&hold.id, hold.token)));
+        let ids: BTreeSet<AttemptId> = before.queue.iter().map(|ticket| ticket.id).collect();
+        self.queue.retain(|ticket| ids.contains(&ticket.id));
     }
 
-    /// The clients that will not get on if those in `stuck` do not.
-    fn stuck<'a>(&'a self, stuck: &'a BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
-        let (mut all, mut not_readers) = (Two::default(), Two::default());
+    /// What these clients hold of the name.
+    fn held_by(&self, clients: &BTreeSet<Uuid>) -> Held<'_> {
+        let holds: Vec<_> = self.holds.iter().filter(|(client, _)| clients.contains(client)).collect();
+        Held {
+            units: holds.iter().map(|(_, hold)| units_of(hold.claim)).fold(0, u32::saturating_add),
+            is_written: holds.iter().any(|(_, hold)| !is_reader(hold.claim)),
+            limit: self.limit,
+            holds,
+        }
+    }
+
+    /// The clients that do not get on if those in `stuck` do not.
+    fn stuck(&self, stuck: &BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
+        let (held, mut before) = (self.held_by(stuck), Passed::default());
         let is_stuck = move |ticket: &&Ticket| {
-            let client = ticket.id.client;
-            let before = if is_reader(ticket.claim) { &not_readers } else { &all };
-            let is_stuck = before.has_another(client) || self.held_from(ticket, stuck).next().is_some();
-            if stuck.contains(&client) {
-                all.add(client);
-                if !is_reader(ticket.claim) {
-                    not_readers.add(client);
-                }
+            let is_stuck = before.has_one_for(ticket) || held.keeps_out(ticket);
+            if stuck.contains(&ticket.id.client) {
+                before.add(ticket);
             }
             is_stuck
         };
-        self.seen.queue.iter().filter(is_stuck).map(|ticket| ticket.id.client)
+        self.queue.iter().filter(is_stuck).map(|ticket| ticket.id.client)
     }
 
-    /// The clients in `stuck` that others in `stuck` wait for.
-    fn awaited<'a>(&'a self, stuck: &'a BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
-        let queue = || self.seen.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client));
-        let holders = queue().flat_map(|ticket| self.held_from(ticket, stuck).map(|(client, _)| client));
-        let (mut all, mut not_readers) = (Two::default(), Two::default());
-        let is_awaited = move |ticket: &&Ticket| {
-            let client = ticket.id.client;
-            let behind = if is_reader(ticket.claim) { &not_readers } else { &all };
-            let is_awaited = behind.has_another(client);
-            all.add(client);
-            if !is_reader(ticket.claim) {
-                not_readers.add(client);
-            }
-            is_awaited
+    /// The clients in `stuck` that block others in `stuck`.
+    fn blocking(&self, stuck: &BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
+        let queue = || self.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client));
+        let held = self.held_by(stuck);
+        let kept_out =
+            |readers: bool| queue().any(|ticket| is_reader(ticket.claim) == readers && held.keeps_out(ticket));
+        let (readers, others) = (kept_out(true), kept_out(false));
+        let blocks = |hold: &&&(Uuid, SeenHold)| others || readers && !is_reader(hold.1.claim);
+        let holders: Vec<Uuid> = held.holds.iter().filter(blocks).map(|(client, _)| *client).collect();
+        let mut behind = Passed::default();
+        let is_waited_for = move |ticket: &&Ticket| {
+            let is_waited_for = behind.has_one_for(ticket);
+            behind.add(ticket);
+            is_waited_for
         };
-        holders.chain(queue().rev().filter(is_awaited).map(|ticket| ticket.id.client))
+        holders.into_iter().chain(queue().rev().filter(is_waited_for).map(|ticket| ticket.id.client))
     }
+}
 
-    /// The holds of other clients in `stuck` that keep the ticket waiting.
-    fn held_from<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        stuck: &'a BTreeSet<Uuid>,
-    ) -> impl Iterator<Item = (Uuid, &'a SeenHold)> {
-        let holds = move || {
-            let of_client = |hold: &'a SeenHold| Some((AttemptId::client_of(&hold.id)?, hold));
-            let others = move |(client, _): &(Uuid, _)| *client != ticket.id.client && stuck.contains(client);
-            self.seen.holds.iter().filter_map(of_client).filter(others)
-        };
-        let keeps_waiting = match ticket.claim {
+/// What some clients hold of a name.
+struct Held<'a> {
+    holds: Vec<&'a (Uuid, SeenHold)>,
+    units: u32,
+    /// Whether one of the holds is not a reader's.
+    is_written: bool,
+    limit: Option<u32>,
+}
+
+impl Held<'_> {
+    /// Whether the ticket has to wait as long as these holds last.
+    fn keeps_out(&self, ticket: &Ticket) -> bool {
+        match ticket.claim {
+            claim if is_reader(claim) => self.is_written,
             Claim::Units { units, limit } if limit != WRITE => {
-                let held = holds().map(|(_, hold)| units_of(hold.claim)).fold(0, u32::saturating_add);
-                held.saturating_add(units) > self.seen.limit.unwrap_or(limit)
+                !self.holds.is_empty() && self.units.saturating_add(units) > self.limit.unwrap_or(limit)
             }
-            _ => true,
-        };
-        holds().filter(move |(_, hold)| keeps_waiting && excludes(ticket.claim, hold.claim))
+            _ => !self.holds.is_empty(),
+        }
+    }
+
+    /// The holds that the ticket waits for.
+    fn blockers(&self, ticket: &Ticket) -> impl Iterator<Item = &(Uuid, SeenHold)> {
+        let is_kept_out = self.keeps_out(ticket);
+        let excludes = move |held: Claim| !(is_reader(ticket.claim) && is_reader(held));
+        self.holds.iter().copied().filter(move |(_, hold)| is_kept_out && excludes(hold.claim))
+    }
+}
+
+/// The tickets that were passed on the way through a queue, as far as the next ones need to know them.
+#[derive(Default)]
+struct Passed {
+    all: Two,
+    not_readers: Two,
+}
+
+impl Passed {
+    fn add(&mut self, ticket: &Ticket) {
+        self.all.add(ticket.id.client);
+        if !is_reader(ticket.claim) {
+            self.not_readers.add(ticket.id.client);
+        }
+    }
+
+    /// Whether a ticket of another client was passed that is not a reader's too. One of these two waits for the other.
+    fn has_one_for(&self, ticket: &Ticket) -> bool {
+        let passed = if is_reader(ticket.claim) { &self.not_readers } else { &self.all };
+        passed.has_another(ticket.id.client)
     }
 }
 
 /// Whether the ticket waits for an earlier one of another client.
 fn waits_behind(ticket: &Ticket, before: &Ticket) -> bool {
     ticket.id.client != before.id.client && !(is_reader(ticket.claim) && is_reader(before.claim))
-}
-
-/// Whether a hold with the claim `held` keeps out one that is wanted. Holds of permits add up instead.
-fn excludes(wanted: Claim, held: Claim) -> bool {
-    !(is_reader(wanted) && is_reader(held))
 }
 
 fn is_reader(claim: Claim) -> bool {
@@ -132,7 +170,7 @@ fn units_of(claim: Claim) -> u32 {
     if let Claim::Units { units, .. } = claim { units } else { 0 }
 }
 
-/// The first two clients of many: enough to know whether there is one beside a certain one.
+/// Up to two different clients. That is enough to tell whether any other client than a given one was added.
 #[derive(Default)]
 struct Two(Vec<Uuid>);
 
@@ -152,10 +190,10 @@ impl Two {
 /// in a queue, and of these the shortest. Each has a hold in it. Each client of a cycle is in one of them; at most
 /// `most` are returned.
 pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
-    let waiting = looked.iter().flat_map(|look| look.seen.queue.iter().map(|ticket| ticket.id.client)).collect();
+    let waiting = looked.iter().flat_map(|look| look.queue.iter().map(|ticket| ticket.id.client)).collect();
     let stuck = shrunk(waiting, |stuck| looked.iter().flat_map(|look| look.stuck(stuck)).collect());
-    // Those behind a deadlock are many, and nobody waits for the last of them.
-    let core = shrunk(stuck, |stuck| looked.iter().flat_map(|look| look.awaited(stuck)).collect());
+    // A deadlock may have a long queue behind it.
+    let core = shrunk(stuck, |stuck| looked.iter().flat_map(|look| look.blocking(stuck)).collect());
     let edges = edges(looked, &core);
     let (mut found, mut covered) = (Vec::new(), BTreeSet::new());
     for client in &core {
@@ -171,7 +209,7 @@ pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
     found
 }
 
-/// Keeps what `next` keeps of it, until nothing more goes.
+/// Repeats `next`, which says whom to keep, until it keeps all.
 fn shrunk(mut all: BTreeSet<Uuid>, next: impl Fn(&BTreeSet<Uuid>) -> BTreeSet<Uuid>) -> BTreeSet<Uuid> {
     loop {
         let kept: BTreeSet<Uuid> = next(&all).intersection(&all).copied().collect();
@@ -194,15 +232,13 @@ fn edges(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> Edges {
         }
     };
     for (at, look) in looked.iter().enumerate() {
-        let mut before: Vec<&Ticket> = Vec::new();
-        for ticket in look.seen.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client)) {
+        let (held, mut before) = (look.held_by(stuck), Vec::<&Ticket>::new());
+        for ticket in look.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client)) {
             let Ticket { id, claim, .. } = *ticket;
             let edge = |blocker, hold| Edge { waiter: id.client, at, claim, blocker, hold };
-            look.held_from(ticket, stuck).for_each(|(blocker, hold)| add(edge(blocker, Some(hold.token))));
-            before
-                .iter()
-                .filter(|other| waits_behind(ticket, other))
-                .for_each(|other| add(edge(other.id.client, None)));
+            held.blockers(ticket).for_each(|(blocker, hold)| add(edge(*blocker, Some(hold.token))));
+            let before_it = before.iter().filter(|other| waits_behind(ticket, other));
+            before_it.for_each(|other| add(edge(other.id.client, None)));
             before.push(ticket);
         }
     }

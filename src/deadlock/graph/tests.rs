@@ -21,6 +21,10 @@ fn id(n: u128, attempt: u64) -> AttemptId {
 
 /// A name with its holds and its queue, each by the number of a client. The token is 100 more than that number.
 fn look(name: &str, holds: &[(u128, Claim)], queue: &[(u128, Claim)]) -> Looked {
+    Looked::new(NameInUse::new(PrimitiveKind::Lock, name), seen(holds, queue))
+}
+
+fn seen(holds: &[(u128, Claim)], queue: &[(u128, Claim)]) -> Seen {
     let hold = |(n, claim): &(u128, Claim)| SeenHold {
         id: id(*n, 1).text(),
         token: Token::new(100 + u64::try_from(*n).unwrap()),
@@ -30,8 +34,7 @@ fn look(name: &str, holds: &[(u128, Claim)], queue: &[(u128, Claim)]) -> Looked 
     let ticket =
         |(n, claim): &(u128, Claim)| Ticket { id: id(*n, 2), lease: Duration::from_secs(1), claim: *claim, rest: 0 };
     let queue: Vec<_> = queue.iter().map(ticket).collect();
-    let seen = Seen { holds: holds.iter().map(hold).collect(), limit: None, waiters: 0, queue };
-    Looked::new(NameInUse::new(PrimitiveKind::Lock, name), seen)
+    Seen { holds: holds.iter().map(hold).collect(), limit: None, waiters: 0, queue }
 }
 
 /// Who waits for which name because of whom, and whether by a hold.
@@ -131,7 +134,7 @@ fn permits_are_there_as_soon_as_enough_holders_get_on() {
     assert_eq!(looked(1, &[(2, permits(2))]).len(), 1);
     // The limit that is stored counts, and not that of the ticket.
     let mut semaphore = look("a", &[(2, permits(1)), (3, permits(1))], &[(1, permits(1))]);
-    semaphore.seen.limit = Some(3);
+    semaphore.limit = Some(3);
     assert_eq!(found(&[semaphore, look("b", &[(1, LOCK)], &[(2, LOCK), (3, LOCK)])]), Vec::<Vec<_>>::new());
 }
 
@@ -155,16 +158,20 @@ fn what_has_changed_between_two_looks_does_not_count() {
     };
     assert_eq!(again(|_| ()), 1);
     // Another hold of the same client, a hold that was granted anew, and another wait.
-    assert_eq!(again(|look| look.seen.holds[0].id = id(1, 7).text()), 0);
-    assert_eq!(again(|look| look.seen.holds[0].token = Token::new(999)), 0);
-    assert_eq!(again(|look| look.seen.queue[0].id.n = 7), 0);
+    assert_eq!(again(|look| look.holds[0].1.id = id(1, 7).text()), 0);
+    assert_eq!(again(|look| look.holds[0].1.token = Token::new(999)), 0);
+    assert_eq!(again(|look| look.queue[0].id.n = 7), 0);
 }
 
 #[test]
 fn what_other_programs_wrote_holds_up_nobody() {
-    let mut looked = [look("a", &[(1, LOCK)], &[(2, LOCK)]), look("b", &[(2, LOCK)], &[(1, LOCK)])];
-    looked[0].seen.holds[0].id = "somebody".to_owned();
-    assert_eq!(found(&looked), Vec::<Vec<_>>::new());
+    let looked = |holder: &str| {
+        let mut seen = seen(&[(1, LOCK)], &[(2, LOCK)]);
+        seen.holds[0].id = holder.to_owned();
+        let name = NameInUse::new(PrimitiveKind::Lock, "a");
+        found(&[Looked::new(name, seen), look("b", &[(2, LOCK)], &[(1, LOCK)])]).len()
+    };
+    assert_eq!((looked(&id(1, 1).text()), looked("somebody")), (1, 0));
 }
 
 /// Thousands behind a deadlock take no time, and are in no circle.
