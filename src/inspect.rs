@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use crate::context::Context;
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Named;
 use crate::protocol::limits::{READ, WRITE};
 use crate::protocol::ticket::{Claim, Ticket};
 use crate::protocol::token::Token;
 use crate::runtime::timeout;
-use crate::tuning::LABEL_WAIT;
+use crate::tuning::{LABEL_WAIT, MOST_LABELS};
 
 /// The holder of a lock, as read by `inspect` of a [`Lock`](crate::Lock), a [`RwLock`](crate::RwLock) or a
 /// [`RedLock`](crate::RedLock).
@@ -86,15 +87,21 @@ impl Access {
 pub(crate) struct Labels(BTreeMap<Uuid, String>);
 
 impl Labels {
-    /// Reads the labels of these clients, in one call that is not repeated. Nothing depends on labels: if there is no
-    /// answer within 3 s, there are none.
+    /// Reads the labels of these clients, by calls that are not repeated. One call is enough for all that `inspect` finds
+    /// of a name. Nothing depends on labels: without all answers within 3 s, there are none.
     pub(crate) async fn read(context: &Context, clients: Vec<Uuid>) -> Self {
         if clients.is_empty() {
             return Self::default();
         }
         let named = Named::labels(&context.config.prefix);
-        let labels = context.scripts().labels(&named, &clients);
-        let labels = timeout(&context.executor, LABEL_WAIT, labels).await;
+        let reading = async {
+            let mut labels = Vec::with_capacity(clients.len());
+            for clients in clients.chunks(MOST_LABELS) {
+                labels.extend(context.scripts().labels(&named, clients).await?);
+            }
+            Ok::<_, Failure>(labels)
+        };
+        let labels = timeout(&context.executor, LABEL_WAIT, reading).await;
         Self::of(clients, labels.and_then(Result::ok).unwrap_or_default())
     }
 

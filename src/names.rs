@@ -102,7 +102,7 @@ impl Names {
         Self { kind: Some(kind), ..self }
     }
 
-    /// Lists only names that somebody waits for. Latches are left out: nobody holds them.
+    /// Lists only names with a queue of waiters. A latch has no queue.
     pub(crate) fn waited_for(self) -> Self {
         Self { waited_for: true, ..self }
     }
@@ -183,6 +183,10 @@ fn servers(context: &Context, operation: &'static str) -> Result<Vec<(u16, u64)>
         let reason = "this connection does not say which servers there are";
         return Err(Error::because(ErrorKind::Unsupported, operation, reason));
     };
+    if slots.is_empty() {
+        let reason = "no server of the cluster is known";
+        return Err(Error::because(ErrorKind::Unavailable, operation, reason));
+    }
     Ok(slots.into_iter().map(|slot| (slot, number_of(context, slot))).collect())
 }
 

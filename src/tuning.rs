@@ -38,6 +38,9 @@ pub(crate) const MOST_QUEUED: u32 = 1000;
 /// How often servers may be replaced by others while names are listed.
 pub(crate) const MOST_CHANGES: u32 = 16;
 
+/// The most clients whose labels are read by one call. Lua passes a few thousand arguments to a command, and no more.
+pub(crate) const MOST_LABELS: usize = 2000;
+
 /// The most acquisitions of a client that ask at a time who is in their way. Thousands may time out together, when the
 /// server has much to do.
 pub(crate) const MOST_LOOKS: u32 = 16;

@@ -6,9 +6,10 @@
 //! | comes from another server than the page before | that server is read from its start |
 //! | ends with the cursor 0 | the next server is asked |
 //!
-//! When all were asked, the map of the servers is as it was, and as many servers have answered as there are, the tour
-//! is over. Otherwise all are asked once more. A server whose slot is about to move hands calls about that slot to the
-//! server that gets it, so each further round of the same map asks by another slot.
+//! A round asks each server of the map once. The tour is over after a round in which the map did not change and as many
+//! servers were read to their end as the map has. Otherwise a further round begins. A server whose slot is about to
+//! move redirects calls about that slot to the server that gets it, so each further round of the same map asks by
+//! another slot.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ pub(super) struct Tour {
     /// The slots of the servers that are not asked yet in this round.
     left: Vec<u16>,
     at: Option<Place>,
-    /// The servers that have answered in this round, by run id.
+    /// The servers that were asked in this round and are read to their end, by run id.
     reached: BTreeSet<Box<str>>,
     /// The servers that were read to their end.
     done: BTreeSet<Box<str>>,
@@ -46,7 +47,7 @@ impl Place {
     }
 }
 
-/// The servers change all the time.
+/// The servers have changed more often than is waited for, or too few of them have answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyChanges;
 
@@ -98,17 +99,16 @@ impl Tour {
                 self.changes += 1;
                 return false;
             }
-            None => {
+            None if self.done.contains(&page.run_id) => {
                 self.reached.insert(page.run_id.clone());
-                if self.done.contains(&page.run_id) {
-                    self.at = None;
-                    return false;
-                }
+                self.at = None;
+                return false;
             }
             _ => {}
         }
         if *page.cursor == *Page::START {
             self.done.insert(page.run_id.clone());
+            self.reached.insert(page.run_id.clone());
             self.at = None;
         } else {
             (at.run_id, at.cursor) = (Some(page.run_id.clone()), page.cursor.clone());
@@ -186,6 +186,23 @@ mod tests {
         let mut tour = Tour::default();
         next(&mut tour, &TWO);
         // The slot is about to move to the second server.
+        assert!(tour.has_read(&page("b", "0")));
+        assert_eq!(next(&mut tour, &TWO), Some((9, "0".into())));
+        assert!(!tour.has_read(&page("b", "5")));
+        assert_eq!(next(&mut tour, &TWO), Some((1, "0".into())));
+        assert!(tour.has_read(&page("a", "0")));
+        assert_eq!(next(&mut tour, &TWO), Some((10, "0".into())));
+        assert!(!tour.has_read(&page("b", "5")));
+        assert_eq!(next(&mut tour, &TWO), None);
+    }
+
+    #[test]
+    fn a_server_that_was_not_read_to_its_end_is_asked_by_another_slot() {
+        let mut tour = Tour::default();
+        next(&mut tour, &TWO);
+        assert!(tour.has_read(&page("a", "5")));
+        // From now on, the slot is about to move to the second server.
+        assert!(!tour.has_read(&page("b", "7")));
         assert!(tour.has_read(&page("b", "0")));
         assert_eq!(next(&mut tour, &TWO), Some((9, "0".into())));
         assert!(!tour.has_read(&page("b", "5")));

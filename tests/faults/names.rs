@@ -13,8 +13,9 @@ on_every_runtime! {
     a_page_whose_answer_is_lost_is_read_again,
     a_page_that_is_dropped_is_read_again,
     a_server_that_is_new_is_read_from_its_start,
-    without_the_right_to_scan_only_lists_fail,
+    without_a_right_only_lists_fail,
     a_key_of_another_program_spoils_one_name,
+    many_clients_have_labels,
     only_what_has_no_answer_is_looked_at_again,
     who_waits_for_nobody_is_looked_at_once,
     what_ends_between_two_looks_is_no_deadlock,
@@ -97,17 +98,45 @@ async fn a_server_that_is_new_is_read_from_its_start(env: Env) {
     forget(&env, &stored);
 }
 
-async fn without_the_right_to_scan_only_lists_fail(env: Env) {
-    let rule = ["allkeys", "allchannels", "allcommands", "-scan"];
-    env.redis::<()>(&[&["ACL", "SETUSER", "poor", "reset", "on", ">secret"], &rule[..]].concat());
-    let url = env.url().replace("redis://", "redis://poor:secret@");
-    let client = env.client_at(&url, |config| config).await.unwrap();
-    for error in [client.names().all().await.unwrap_err(), client.deadlocks().await.unwrap_err()] {
-        assert_eq!(error.kind(), ErrorKind::Denied);
-        assert!(error.to_string().contains("+scan"), "{error}");
+async fn without_a_right_only_lists_fail(env: Env) {
+    for missing in ["-scan", "-info"] {
+        let rule = ["allkeys", "allchannels", "allcommands", missing];
+        env.redis::<()>(&[&["ACL", "SETUSER", "poor", "reset", "on", ">secret"], &rule[..]].concat());
+        let url = env.url().replace("redis://", "redis://poor:secret@");
+        let client = env.client_at(&url, |config| config).await.unwrap();
+        for error in [client.names().all().await.unwrap_err(), client.deadlocks().await.unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Denied, "{missing}");
+            assert!(error.to_string().contains("+scan and +info"), "{error}");
+        }
+        pass(&env, &client, "a").await;
     }
-    pass(&env, &client, "a").await;
 }
+
+/// More clients than one call may ask for.
+async fn many_clients_have_labels(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.label("web-1")).await;
+    let lock = client.lock("last");
+    let guard = lock.lock().await.unwrap();
+    let is_stored = async || lock.inspect().await.unwrap().holder.unwrap().label.is_some();
+    env.eventually("the label", is_stored).await;
+    let names: Vec<String> = (0..2001).map(|n| format!("{n:04}")).collect();
+    for name in &names {
+        let (key, id) = (format!("bowline:lock:{{{name}}}"), format!("00000000-0000-0000-0000-00000000{name}:1"));
+        // Never seen without a TTL.
+        env.redis::<()>(&["EVAL", SET_HASH, "1", &key, &id]);
+    }
+    let calls = faults.calls("client_labels");
+    let listed: Vec<&str> = names.iter().map(|name| &**name).chain(["last"]).collect();
+    let seen = client.look(&locks(&listed)).await;
+    assert_eq!(faults.calls("client_labels"), calls + 2);
+    let labels: Vec<_> =
+        seen.into_iter().flat_map(|state| state.unwrap().holds).filter_map(|hold| hold.label).collect();
+    assert_eq!(labels, ["web-1"]);
+    forget(&env, &names.into_iter().collect());
+    guard.release().await.unwrap();
+}
+
+const SET_HASH: &str = "redis.call('HSET', KEYS[1], ARGV[1], '7') redis.call('PEXPIRE', KEYS[1], 60000)";
 
 fn locks(names: &[&str]) -> Vec<NameInUse> {
     names.iter().map(|name| NameInUse::new(PrimitiveKind::Lock, *name)).collect()
