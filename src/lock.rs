@@ -128,7 +128,7 @@ impl Lock {
     /// If the future is dropped, the hold is still left for another attempt, or it was resumed and is released in the
     /// background.
     pub async fn resume(&self, handle: &HoldHandle) -> Result<LockGuard> {
-        resume(&self.primitive, "resume", handle, Some(SPAN)).await
+        resume(&self.primitive, "resume", handle, None).await
     }
 
     /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the

@@ -8,11 +8,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::{decode, encode_start};
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::WRITE;
+use crate::protocol::limits::{READ, WRITE};
 use crate::protocol::ticket::Claim;
 
-/// What proves a hold that was left in Redis, so that another program can take it over: returned by
-/// [`LockGuard::into_handle`](crate::LockGuard::into_handle), and accepted by [`Lock::resume`](crate::Lock::resume).
+/// A hold that was left in Redis for another program. It is returned by
+/// [`LockGuard::into_handle`](crate::LockGuard::into_handle) and accepted by [`Lock::resume`](crate::Lock::resume).
 ///
 /// **It is a secret.** A program that has it can take the hold, also from its present holder. `Debug` does not show it.
 /// [`to_secret`](Self::to_secret) returns it as a text, which [`from_secret`](Self::from_secret) reads. With the
@@ -56,10 +56,20 @@ impl HoldHandle {
         if word()? != FORMAT {
             return None;
         }
-        let kinds = [Kind::Lock, Kind::ReadWrite, Kind::Semaphore { limit: 1 }].map(Kind::word);
+        let (kind, units) = (word()?, word()?.parse().ok()?);
+        let [lock, rw_lock, semaphore] = [Kind::Lock, Kind::ReadWrite, Kind::Semaphore { limit: 1 }].map(Kind::word);
+        let can_be_held = match kind {
+            _ if kind == lock => units == 1,
+            _ if kind == rw_lock => units == READ || units == WRITE,
+            _ if kind == semaphore => (1..WRITE).contains(&units),
+            _ => false,
+        };
+        if !can_be_held {
+            return None;
+        }
         Some(Self {
-            word: word().filter(|word| kinds.contains(word))?.to_owned(),
-            units: word()?.parse().ok().filter(|units| (1..=WRITE).contains(units))?,
+            word: kind.to_owned(),
+            units,
             lease: Duration::from_millis(word()?.parse().ok()?),
             is_fixed: match word()? {
                 "fixed" => true,
@@ -88,7 +98,7 @@ impl HoldHandle {
         }
     }
 
-    /// What is resumed, if the handle is of this kind, of this name, and of as many units, where `units` says how many.
+    /// The hold to resume, if the handle is of this kind and name. `units`: how many it must have, if that matters.
     pub(crate) fn check(&self, (kind, name): (Kind, &str), units: Option<u32>) -> Result<Left, &'static str> {
         if self.word != kind.word() {
             return Err("the handle is of a primitive of another kind");
@@ -170,7 +180,9 @@ mod tests {
             "hush",
             &format!("hold2 sem 3 1500 fixed {id} a"),
             &format!("hold1 sem 0 1500 fixed {id} a"),
-            &format!("hold1 sem 1048577 1500 fixed {id} a"),
+            &format!("hold1 sem 1048576 1500 fixed {id} a"),
+            &format!("hold1 lock 2 1500 fixed {id} a"),
+            &format!("hold1 rw 2 1500 fixed {id} a"),
             &format!("hold1 door 1 1500 fixed {id} a"),
             &format!("hold1 sem -3 1500 fixed {id} a"),
             &format!("hold1 sem 3 1.5 fixed {id} a"),
@@ -195,6 +207,6 @@ mod tests {
         assert!(handle.check((Kind::Lock, "a"), None).is_err());
         let writer = HoldHandle { word: "rw".to_owned(), units: WRITE, ..handle };
         assert!(writer.check((Kind::ReadWrite, "a"), Some(WRITE)).is_ok());
-        assert!(writer.check((Kind::ReadWrite, "a"), Some(crate::protocol::limits::READ)).is_err());
+        assert!(writer.check((Kind::ReadWrite, "a"), Some(READ)).is_err());
     }
 }

@@ -27,10 +27,10 @@ macro_rules! left {
             #[doc = concat!("[`", $resume, "`](crate::", $resume, ").")]
             /// Sends no command.
             ///
-            /// The hold is [kept](Self::keep): if nobody resumes it, it ends with its lease. That takes
-            /// [`remaining`](Self::remaining) at least, so look at that first. If other guards of one
-            /// [`Holder`](crate::Holder) share the hold, this client goes on renewing it until the last of them is
-            /// gone, or the hold is resumed: those guards then lose it.
+            /// The client does not release the hold, and does not renew it any more. Without a program that resumes it,
+            /// the hold ends with its lease, so check [`remaining`](Self::remaining) first. If other guards of one
+            /// [`Holder`](crate::Holder) share the hold, the client renews it until the last of them is gone. Those
+            /// guards lose the hold when another program resumes it.
             ///
             /// # Errors
             /// The guard is gone in any case. If there is an error, the hold is released.

@@ -154,6 +154,13 @@ macro_rules! table {
                     false,
             |client, _| holds!(client.lock("extend").lock().expires_after(LEASE), guard => guard.extend(LEASE)),
                 ),
+                ("resume", false, |client, _| {
+                    let lock = client.lock("resume");
+                    holds!(client.lock("resume").lock(), guard => {
+                        let handle = guard.into_handle().expect("it is held");
+                        resume!(lock, handle)
+                    })
+                }),
                 (
                     "downgrade",
                     false,
@@ -242,6 +249,12 @@ pub mod asynchronous {
         }};
     }
 
+    macro_rules! resume {
+        ($lock:expr, $handle:expr) => {
+            async move { $lock.resume(&$handle).await }
+        };
+    }
+
     fn plain(client: &Client) -> &Client {
         client
     }
@@ -277,7 +290,13 @@ pub mod on_threads {
 
     macro_rules! holds {
         ($acquire:expr, $guard:ident => $call:expr) => {
-            in_two_steps(move || $acquire.block().unwrap(), |$guard| $call.map(drop))
+            in_two_steps(move || $acquire.block().unwrap(), move |$guard| $call.map(drop))
+        };
+    }
+
+    macro_rules! resume {
+        ($lock:expr, $handle:expr) => {
+            $lock.resume(&$handle)
         };
     }
 

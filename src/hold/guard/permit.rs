@@ -48,7 +48,7 @@ impl Permit {
         once(self.one).chain(self.others)
     }
 
-    /// The permits, if they are of one acquisition; otherwise their name.
+    /// The permits of one acquisition. If others were merged into them, the error is their name.
     pub(crate) fn into_only_share(self) -> Result<Share, Arc<str>> {
         if self.others.is_empty() { Ok(self.one) } else { Err(self.one.hold.keys.name.clone()) }
     }
