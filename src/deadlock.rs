@@ -28,8 +28,8 @@ mod graph;
 /// awaited, or before [`block`](Self::block) is called in blocking code.
 ///
 /// It lists all names that somebody waits for, as [`Names`] does, and looks at each of them in one moment. If clients
-/// wait for each other, it looks at these names again, and counts only holds and waiters that both looks have found. All
-/// of these existed at the same time, between the two looks.
+/// wait for each other, it looks at these names again, and counts only holds and waiters that both looks have found.
+/// All of these existed at the same time, between the two looks.
 ///
 /// # Guarantees
 /// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole

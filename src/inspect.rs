@@ -87,8 +87,8 @@ impl Access {
 pub(crate) struct Labels(BTreeMap<Uuid, String>);
 
 impl Labels {
-    /// Reads the labels of these clients, by calls that are not repeated. One call is enough for all that `inspect` finds
-    /// of a name. Nothing depends on labels: without all answers within 3 s, there are none.
+    /// Reads the labels of these clients, by calls that are not repeated. One call is enough for all that `inspect`
+    /// finds of a name. Nothing depends on labels: without all answers within 3 s, there are none.
     pub(crate) async fn read(context: &Context, clients: Vec<Uuid>) -> Self {
         if clients.is_empty() {
             return Self::default();

@@ -5,12 +5,12 @@
 //!    because the client in front of it may then block no other one.
 //! 3. The shortest cycles are searched among the clients that are left.
 //!
-//! A waiter of a lock waits for the holder, and for all waiters before it in the queue. A reader waits for a writer that
-//! holds, and for writers before it. A waiter of a semaphore waits for all waiters before it, and for permits: it gets on
-//! as soon as holders of enough permits do.
+//! A waiter of a lock waits for the holder, and for all waiters before it in the queue. A reader waits for a writer
+//! that holds, and for writers before it. A waiter of a semaphore waits for all waiters before it, and for permits: it
+//! gets on as soon as holders of enough permits do.
 //!
-//! A ticket does not count if its client holds a part of the same name. It nearly always belongs to another task, or to a
-//! cohort that asks for its next budget ahead.
+//! A ticket does not count if its client holds a part of the same name. It nearly always belongs to another task, or to
+//! a cohort that asks for its next budget ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,6 +18,7 @@ on_every_server! {
     what_was_split_or_merged_has_no_handle,
     those_who_wait_are_served_after_the_new_holder,
     a_client_may_be_closed_before_its_hold_is_resumed,
+    in_the_scope_of_a_holder_the_hold_that_was_left_is_taken,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -202,4 +203,19 @@ async fn a_client_may_be_closed_before_its_hold_is_resumed(env: Env) {
     one.close().await;
     assert_eq!(one.lock("a").resume(&handle).await.unwrap_err().kind(), ErrorKind::Closed);
     other.lock("a").resume(&handle).await.unwrap().release().await.unwrap();
+}
+
+/// A hold of the same holder does not stand for the one that is left.
+async fn in_the_scope_of_a_holder_the_hold_that_was_left_is_taken(env: Env) {
+    let (one, other) = (env.client().await, env.client().await);
+    let handle = one.rw_lock("a").read().await.unwrap().into_handle().unwrap();
+    let (holder, lock) = (Holder::new(), other.rw_lock("a"));
+    let own = lock.read().holder(&holder).await.unwrap();
+    let resumed = holder.scope(lock.resume_read(&handle)).await.unwrap();
+    assert_eq!((own.guard_count(), resumed.guard_count()), (1, 1));
+    assert_eq!(lock.resume_read(&handle).await.unwrap_err().kind(), ErrorKind::Lost);
+    own.release().await.unwrap();
+    assert!(one.rw_lock("a").try_write().await.unwrap().is_none());
+    resumed.release().await.unwrap();
+    one.rw_lock("a").try_write().await.unwrap().unwrap().release().await.unwrap();
 }
