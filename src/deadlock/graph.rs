@@ -66,12 +66,8 @@ impl Looked {
     /// What these clients hold of the name.
     fn held_by(&self, clients: &BTreeSet<Uuid>) -> Held<'_> {
         let holds: Vec<_> = self.holds.iter().filter(|(client, _)| clients.contains(client)).collect();
-        Held {
-            units: holds.iter().map(|(_, hold)| units_of(hold.claim)).fold(0, u32::saturating_add),
-            is_written: holds.iter().any(|(_, hold)| !is_reader(hold.claim)),
-            limit: self.limit,
-            holds,
-        }
+        let units = holds.iter().map(|(_, hold)| units_of(hold.claim)).fold(0, u32::saturating_add);
+        Held { holds, units, limit: self.limit }
     }
 
     /// The clients that do not get on if those in `stuck` do not.
@@ -87,39 +83,56 @@ impl Looked {
         self.queue.iter().filter(is_stuck).map(|ticket| ticket.id.client)
     }
 
-    /// The clients in `stuck` that block others in `stuck`.
-    fn blocking(&self, stuck: &BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
-        let queue = || self.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client));
+    /// The clients in `stuck` whose holds may keep out others in `stuck`.
+    fn blocking_by_holds(&self, stuck: &BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
         let held = self.held_by(stuck);
-        let kept_out =
-            |readers: bool| queue().any(|ticket| is_reader(ticket.claim) == readers && held.keeps_out(ticket));
-        let (readers, others) = (kept_out(true), kept_out(false));
-        let blocks = |hold: &&&(Uuid, SeenHold)| others || readers && !is_reader(hold.1.claim);
-        let holders: Vec<Uuid> = held.holds.iter().filter(blocks).map(|(client, _)| *client).collect();
+        let mut tickets = self.queue.iter().filter(|ticket| stuck.contains(&ticket.id.client));
+        let is_waited_for = tickets.any(|ticket| held.keeps_out(ticket));
+        held.holds.into_iter().filter(move |_| is_waited_for).map(|(client, _)| *client)
+    }
+
+    /// The clients in `stuck` that others wait behind. Only those others count that are in `anchors`, or block others
+    /// in turn.
+    fn blocking_by_tickets(&self, stuck: &BTreeSet<Uuid>, anchors: &BTreeSet<Uuid>) -> impl Iterator<Item = Uuid> {
         let mut behind = Passed::default();
         let is_waited_for = move |ticket: &&Ticket| {
             let is_waited_for = behind.has_one_for(ticket);
-            behind.add(ticket);
+            if is_waited_for || anchors.contains(&ticket.id.client) {
+                behind.add(ticket);
+            }
             is_waited_for
         };
-        holders.into_iter().chain(queue().rev().filter(is_waited_for).map(|ticket| ticket.id.client))
+        let queue = self.queue.iter().rev().filter(|ticket| stuck.contains(&ticket.id.client));
+        queue.filter(is_waited_for).map(|ticket| ticket.id.client)
     }
+}
+
+/// Those of `stuck` that block others of `stuck`. A client that waits in one queue only, and blocks nobody by a hold,
+/// is an end of that queue if only such ends are behind it. All of these are left out at once.
+fn blocking(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> BTreeSet<Uuid> {
+    let holders: BTreeSet<Uuid> = looked.iter().flat_map(|look| look.blocking_by_holds(stuck)).collect();
+    let (mut once, mut anchors) = (BTreeSet::new(), holders.clone());
+    for ticket in looked.iter().flat_map(|look| &look.queue) {
+        if !once.insert(ticket.id.client) {
+            anchors.insert(ticket.id.client);
+        }
+    }
+    let waited_for = looked.iter().flat_map(|look| look.blocking_by_tickets(stuck, &anchors));
+    waited_for.chain(holders).collect()
 }
 
 /// What some clients hold of a name.
 struct Held<'a> {
     holds: Vec<&'a (Uuid, SeenHold)>,
     units: u32,
-    /// Whether one of the holds is not a reader's.
-    is_written: bool,
     limit: Option<u32>,
 }
 
 impl Held<'_> {
-    /// Whether the ticket has to wait as long as these holds last.
+    /// Whether the ticket may have to wait as long as these holds last. A reader waits for those of them only that are
+    /// not readers', see [`blockers`](Self::blockers).
     fn keeps_out(&self, ticket: &Ticket) -> bool {
         match ticket.claim {
-            claim if is_reader(claim) => self.is_written,
             Claim::Units { units, limit } if limit != WRITE => {
                 !self.holds.is_empty() && self.units.saturating_add(units) > self.limit.unwrap_or(limit)
             }
@@ -193,7 +206,7 @@ pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
     let waiting = looked.iter().flat_map(|look| look.queue.iter().map(|ticket| ticket.id.client)).collect();
     let stuck = shrunk(waiting, |stuck| looked.iter().flat_map(|look| look.stuck(stuck)).collect());
     // A deadlock may have a long queue behind it.
-    let core = shrunk(stuck, |stuck| looked.iter().flat_map(|look| look.blocking(stuck)).collect());
+    let core = shrunk(stuck, |stuck| blocking(looked, stuck));
     let edges = edges(looked, &core);
     let (mut found, mut covered) = (Vec::new(), BTreeSet::new());
     for client in &core {

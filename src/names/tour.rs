@@ -214,6 +214,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_gone_does_not_count_for_one_that_was_not_reached() {
+        let mut tour = Tour::default();
+        next(&mut tour, &TWO[..1]);
+        assert!(tour.has_read(&page("a", "0")));
+        // Another server has taken its place, and redirects calls about its first slot.
+        let two = [(0, 7), (9, 1)];
+        assert_eq!(next(&mut tour, &two), Some((0, "0".into())));
+        assert!(tour.has_read(&page("b", "0")));
+        assert_eq!(next(&mut tour, &two), Some((9, "0".into())));
+        assert!(!tour.has_read(&page("b", "5")));
+        assert_eq!(next(&mut tour, &two), Some((1, "0".into())));
+        assert!(tour.has_read(&page("c", "0")));
+    }
+
+    #[test]
     fn changes_without_an_end_are_an_error() {
         let mut tour = Tour::default();
         for changes in 0..=MOST_CHANGES {
