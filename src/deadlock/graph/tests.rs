@@ -196,3 +196,33 @@ fn no_more_circles_are_returned_than_are_wanted() {
     assert_eq!(cycles(&pairs, 9).len(), 8);
     assert_eq!(cycles(&pairs, 3).len(), 3);
 }
+
+#[test]
+fn one_behind_a_waiter_that_gets_on_gets_on_too() {
+    // 8 gets c after 7 and 9, and gives its permit of a to 1.
+    let looked = [
+        look("a", &[(2, permits(1)), (8, permits(1))], &[(1, permits(1))]),
+        look("b", &[(1, LOCK)], &[(2, LOCK)]),
+        look("c", &[(7, LOCK)], &[(9, LOCK), (8, LOCK)]),
+    ];
+    assert_eq!(found(&looked), Vec::<Vec<_>>::new());
+}
+
+#[test]
+fn holds_say_more_than_places_in_a_queue() {
+    // Two circles lead back to 1. That by holds alone is longer by the name d, but ends by a `force_release`.
+    let looked = [
+        look("a", &[(1, LOCK)], &[(2, LOCK)]),
+        look("b", &[(3, LOCK)], &[(1, LOCK)]),
+        look("c", &[(2, LOCK)], &[(3, LOCK)]),
+        look("d", &[(3, LOCK)], &[(2, LOCK), (1, LOCK)]),
+    ];
+    assert_eq!(found(&looked), [vec![by_hold(1, "b", 3), by_hold(3, "c", 2), by_hold(2, "a", 1)]]);
+    // 1 waits for 2 twice: in the queue of a, and as the holder of b.
+    let looked = [
+        look("a", &[(9, LOCK)], &[(2, LOCK), (1, LOCK)]),
+        look("b", &[(2, LOCK)], &[(1, LOCK)]),
+        look("c", &[(1, LOCK)], &[(2, LOCK)]),
+    ];
+    assert_eq!(found(&looked), [vec![by_hold(1, "b", 2), by_hold(2, "c", 1)]]);
+}
