@@ -20,7 +20,7 @@ use crate::limiter::{Quota, RateLimiter};
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::observe::meter;
-use crate::once::Once;
+use crate::once::{Once, Schedule};
 use crate::opening::Opening;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
@@ -113,11 +113,10 @@ impl Client {
         CountDownLatch::new(&self.source, name)
     }
 
-    /// Returns work that runs at most once in each period of the length `every`, over all programs. All of them must
-    /// use the same length for a name. Names are those of [`lock`](Self::lock). An invalid period is an error of the
-    /// first operation. Sends nothing.
-    pub fn once(&self, name: &str, every: Duration) -> Once {
-        Once::new(&self.source, name, every)
+    /// Returns work that runs at most once in each period of the [`Schedule`], such as a [`Duration`], over all
+    /// programs. All of them must use the same one for a name. Names are those of [`lock`](Self::lock). Sends nothing.
+    pub fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {
+        Once::new(&self.source, name, schedule.into())
     }
 
     /// Returns the election `name`, in which programs campaign to lead. Names are those of [`lock`](Self::lock). Sends

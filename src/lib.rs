@@ -109,7 +109,7 @@ pub use multi_lock::{MultiGuard, MultiLock};
 pub use mutant::{Mutant, Switch};
 pub use names::look::{HoldState, NameState};
 pub use names::{NameInUse, Names};
-pub use once::{LastRun, MAX_PERIOD, MIN_PERIOD, Once, OnceState, Run, RunOutcome};
+pub use once::{LastRun, MAX_PERIOD, MIN_PERIOD, Once, OnceState, Run, RunOutcome, Schedule};
 pub use protocol::Script;
 pub use protocol::names::PrimitiveKind;
 pub use protocol::token::Token;

@@ -13,21 +13,32 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::guard::{LockGuard, Sealed, protect};
 use crate::hold::owner::HoldSource;
+use crate::inspect::Labels;
 use crate::protocol::kind::Kind;
+use crate::protocol::once::reply::RunInspected;
+use crate::protocol::reply::ServerMillis;
 
 use run::Running;
+use schedule::Period;
 
 pub use run::Run;
+pub use schedule::Schedule;
 pub use state::{LastRun, OnceState, RunOutcome};
 
+#[cfg(feature = "cron")]
+mod cron;
 pub(crate) mod run;
+mod schedule;
 mod state;
 
-/// The shortest period: 1 second.
+/// The shortest [period of one length](Schedule::every): 1 second.
 pub const MIN_PERIOD: Duration = Duration::from_secs(1);
 
-/// The longest period: 366 days.
+/// The longest [period of one length](Schedule::every): 366 days.
 pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// How often a call that reaches the server in another period than was expected tries the next one.
+const MOST_TRIES: usize = 2;
 
 /// Work that runs at most once in each period, whichever of many programs calls it first: a nightly report, a clean-up,
 /// a heartbeat to another system.
@@ -37,8 +48,7 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// period. A call only at the beginning of a period could be early, by the server's clock.
 ///
 /// # Guarantees
-/// - Periods are those of the server's clock, counted from 1970-01-01 00:00 UTC: the clocks of the programs' hosts do
-///   not matter. A period of a day begins at midnight UTC.
+/// - Periods are those of the [`Schedule`] by the server's clock: the clocks of the programs' hosts do not matter.
 /// - In each period at most one run begins, in the program whose call reaches the server first. With
 ///   [`retry_on_error`](Self::retry_on_error), another one may begin after a run of the period has failed.
 /// - Two runs are never under way at the same time, as far as that is true of a [`LockGuard`](crate::LockGuard): a run
@@ -81,16 +91,16 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 pub struct Once {
     source: Arc<HoldSource>,
     name: Arc<str>,
-    every: Duration,
+    schedule: Schedule,
     at_least: Duration,
     at_most: Option<Duration>,
     retries: bool,
 }
 
 impl Once {
-    pub(crate) fn new(source: &Arc<HoldSource>, name: &str, every: Duration) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str, schedule: Schedule) -> Self {
         let (source, name) = (source.clone(), name.into());
-        Self { source, name, every, at_least: Duration::ZERO, at_most: None, retries: false }
+        Self { source, name, schedule, at_least: Duration::ZERO, at_most: None, retries: false }
     }
 
     /// Has the run hold for at least that time from when it began, even if its work is done sooner: up to 24 h
@@ -117,11 +127,12 @@ impl Once {
     /// Runs `work`, unless a run of this period has begun, or another run is under way or [holds](Self::at_least). Then
     /// it returns `None`, and `work` is not called. Never waits.
     ///
-    /// Sends one command before the work and one after it. The run has ended well when the work returns, whatever it
+    /// Sends one command before the work and one after it. With a pattern of cron, a call that reaches the server in
+    /// another period than the client expected sends a second one. The run has ended well when the work returns, whatever it
     /// returns.
     ///
     /// # Errors
-    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the period or a time is invalid. Nothing was sent.
+    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the length of the period or a time is invalid. Nothing was sent.
     /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done, or it lasted for longer than
     ///   [`at_most`](Self::at_most). The work was stopped where it awaits. Another run may have begun.
     /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the end of the run found something
@@ -161,35 +172,67 @@ impl Once {
         self.begin_and_end(work, std::result::Result::is_ok).await
     }
 
-    /// Reads what is known of the last run.
+    /// Reads what is known of the last run. Sends two commands if there was one: the second reads the label.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name or period, and the errors of a server that does
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name or length of a period, and the errors of a server that does
     /// not answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<OnceState> {
-        let primitive = self.primitive("inspect")?;
-        let inspected = primitive.ask("inspect", |scripts, keys| scripts.inspect_run(keys)).await?;
-        primitive.context().observe(inspected.now);
-        Ok(OnceState::of(inspected, self.every))
+        let inspected = self.inspected("inspect").await?;
+        let clients = inspected.last.iter().filter_map(|run| run.client).collect();
+        let labels = Labels::read(&self.source.context, clients).await;
+        Ok(OnceState::of(inspected, &self.schedule, &labels))
     }
 
     /// Begins a run, for the blocking facade too. `None`: this period has had its run, or another one is under way.
     pub(crate) async fn begin(&self) -> Result<Option<Running>> {
         const OPERATION: &str = "once";
-        let primitive = self.primitive(OPERATION)?;
         if self.at_least > MAX_LEASE {
             let reason = format!("a run holds for at least 0 to {MAX_LEASE:?}, not {:?}", self.at_least);
             return Err(self.invalid(OPERATION, reason));
         }
-        let mut begin = TryAcquire::<LockGuard>::new(&primitive, OPERATION, 1);
+        let mut tried = None;
+        for _ in 0..MOST_TRIES {
+            let period = self.schedule.period_at(self.server_time(OPERATION).await?);
+            // The server has answered for this one.
+            if tried.replace(period) == Some(period) {
+                break;
+            }
+            let Some(guard) = self.try_begin(OPERATION, period).await? else { continue };
+            let length = Duration::from_millis(period.length);
+            return Ok(Some(Running::new(guard, self.schedule.clone(), length, self.at_least)));
+        }
+        Ok(None)
+    }
+
+    async fn try_begin(&self, operation: &'static str, period: Period) -> Result<Option<LockGuard>> {
+        let mut begin = TryAcquire::<LockGuard>::new(&self.primitive(operation, period)?, operation, 1);
         if let Some(time) = self.at_most {
             begin = begin.hold_at_most(time);
         }
-        let Some(guard) = Box::pin(begin.acquired()).await? else { return Ok(None) };
-        Ok(Some(Running::new(guard, self.every, self.at_least)))
+        Box::pin(begin.acquired()).await
+    }
+
+    /// An estimate, or 0 if the schedule does not depend on it.
+    async fn server_time(&self, operation: &'static str) -> Result<ServerMillis> {
+        if !self.schedule.needs_time() {
+            return Ok(0);
+        }
+        let context = &self.source.context;
+        match context.clock.at(context.now(), Duration::ZERO) {
+            0 => Ok(self.inspected(operation).await?.now),
+            time => Ok(time),
+        }
+    }
+
+    async fn inspected(&self, operation: &'static str) -> Result<RunInspected> {
+        let primitive = self.primitive(operation, self.schedule.period_at(0))?;
+        let inspected = primitive.ask(operation, |scripts, keys| scripts.inspect_run(keys)).await?;
+        primitive.context().observe(inspected.now);
+        Ok(inspected)
     }
 
     async fn begin_and_end<F, W>(&self, work: F, is_done: impl FnOnce(&W::Output) -> bool) -> Result<Option<W::Output>>
@@ -209,16 +252,12 @@ impl Once {
         }
     }
 
-    fn primitive(&self, operation: &'static str) -> Result<Primitive> {
-        if !(MIN_PERIOD..=MAX_PERIOD).contains(&self.every) || !self.every.subsec_nanos().is_multiple_of(1_000_000) {
-            let reason = format!("a period is 1 s to 366 days, in whole milliseconds, not {:?}", self.every);
+    fn primitive(&self, operation: &'static str, Period { first, length }: Period) -> Result<Primitive> {
+        if let Some(reason) = self.schedule.problem() {
             return Err(self.invalid(operation, reason));
         }
-        Ok(Primitive::new(
-            &self.source,
-            Kind::Once { period: run::millis(self.every), retries: self.retries },
-            &self.name,
-        ))
+        let kind = Kind::Once { first, period: length, retries: self.retries };
+        Ok(Primitive::new(&self.source, kind, &self.name))
     }
 
     fn invalid(&self, operation: &'static str, reason: String) -> Error {
@@ -228,6 +267,6 @@ impl Once {
 
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once").field("name", &self.name).field("every", &self.every).finish_non_exhaustive()
+        f.debug_struct("Once").field("name", &self.name).field("schedule", &self.schedule).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(feature = "blocking")]
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -19,7 +18,7 @@ use super::semaphore::Semaphore;
 use super::thread::block;
 #[cfg(feature = "blocking")]
 use crate::Executor;
-use crate::{Deadlocks, NameInUse, NameState, Quota, Result, Stats, Warning};
+use crate::{Deadlocks, NameInUse, NameState, Quota, Result, Schedule, Stats, Warning};
 
 /// A client for blocking code: see [`bowline::Client`](crate::Client). Cheap to clone.
 #[derive(Clone, Debug)]
@@ -85,8 +84,8 @@ impl Client {
     }
 
     /// Returns work that runs at most once in each period: see [`bowline::Client::once`](crate::Client::once).
-    pub fn once(&self, name: &str, every: Duration) -> Once {
-        Once::new(self.inner.once(name, every), self.inner.executor().clone())
+    pub fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {
+        Once::new(self.inner.once(name, schedule), self.inner.executor().clone())
     }
 
     /// Returns the rate limiter `name`: see [`bowline::Client::rate_limiter`](crate::Client::rate_limiter).

@@ -97,7 +97,7 @@ pub(crate) async fn look_at(
 
 /// What is asked about a name: nothing if it can neither be held nor be waited for.
 fn keys_of(context: &Context, operation: &'static str, NameInUse { kind, name }: &NameInUse) -> Result<Vec<Keys>> {
-    const ONCE: Kind = Kind::Once { period: 1, retries: false };
+    const ONCE: Kind = Kind::Once { first: 0, period: 1, retries: false };
     let kinds: &[Kind] = match kind {
         PrimitiveKind::Lock => &[Kind::Lock],
         PrimitiveKind::RwLock => &[Kind::ReadWrite],

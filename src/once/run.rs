@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::schedule::Schedule;
 use crate::error::Result;
 use crate::hold::covered::covered;
 use crate::hold::guard::{LockGuard, LossSignal};
@@ -11,13 +12,15 @@ use crate::protocol::token::Token;
 /// A run that has begun, and has to end.
 pub(crate) struct Running {
     guard: LockGuard,
-    every: Duration,
+    schedule: Schedule,
+    /// How long its period lasts.
+    period: Duration,
     least: Duration,
 }
 
 impl Running {
-    pub(super) fn new(guard: LockGuard, every: Duration, least: Duration) -> Self {
-        Self { guard, every, least }
+    pub(super) fn new(guard: LockGuard, schedule: Schedule, period: Duration, least: Duration) -> Self {
+        Self { guard, schedule, period, least }
     }
 
     pub(super) fn guard(&self) -> &LockGuard {
@@ -26,13 +29,13 @@ impl Running {
 
     pub(crate) fn run(&self) -> Run {
         let token = self.guard.token();
-        let (tick, every) = (tick_of(token, self.every), self.every);
-        Run { token, tick, every, lost: self.guard.lost_signal() }
+        let tick = self.schedule.tick_of(token);
+        Run { token, tick, period_began: self.schedule.began(tick), lost: self.guard.lost_signal() }
     }
 
     /// Ends the run. The error says that the hold may not have covered the work.
     pub(crate) async fn end(self, is_done: bool) -> Result<()> {
-        let (lease, period) = (self.guard.lease(), self.every);
+        let (lease, period) = (self.guard.lease(), self.period);
         covered(self.guard.end_run(RunEnd { lease, period, is_done, least: self.least }).await)
     }
 }
@@ -42,7 +45,7 @@ impl Running {
 pub struct Run {
     token: Token,
     tick: u64,
-    every: Duration,
+    period_began: SystemTime,
     lost: LossSignal,
 }
 
@@ -52,15 +55,16 @@ impl Run {
         self.token
     }
 
-    /// The number of the period, counted from 1970-01-01 00:00 UTC by the server's clock. The same for all runs of the
-    /// period, and for no others, so that it can name what the work writes.
+    /// The number of the period, by the server's clock: how many of that length have passed since 1970-01-01 00:00 UTC,
+    /// or for a pattern of cron the seconds since then at which it matched. The same for all runs of the period, and
+    /// for no others, so that it can name what the work writes.
     pub fn tick(&self) -> u64 {
         self.tick
     }
 
     /// When the period began, by the server's clock.
     pub fn period_began(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(self.tick.saturating_mul(millis(self.every)))
+        self.period_began
     }
 
     /// Whether the hold of the run is still valid by this client's own count of the lease: `false` after a loss, and
@@ -73,13 +77,4 @@ impl Run {
     pub fn lost_signal(&self) -> &LossSignal {
         &self.lost
     }
-}
-
-/// A token of a run is the time at which it began, in microseconds.
-pub(super) fn tick_of(token: Token, every: Duration) -> u64 {
-    token.get() / 1000 / millis(every).max(1)
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::run::tick_of;
+use super::schedule::Schedule;
+use crate::inspect::Labels;
 use crate::protocol::once::reply::{RunInspected, StoredRun};
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
@@ -23,8 +24,12 @@ pub struct OnceState {
 }
 
 impl OnceState {
-    pub(super) fn of(RunInspected { holds_for, last, now }: RunInspected, every: Duration) -> Self {
-        Self { last: last.map(|run| LastRun::of(run, now, every)), holds_for }
+    pub(super) fn of(
+        RunInspected { holds_for, last, now }: RunInspected,
+        schedule: &Schedule,
+        labels: &Labels,
+    ) -> Self {
+        Self { last: last.map(|run| LastRun::of(run, now, schedule, labels)), holds_for }
     }
 }
 
@@ -35,9 +40,12 @@ impl OnceState {
 pub struct LastRun {
     /// The [`Client::id`](crate::Client::id) of the client that ran, or `None` if bowline did not write the key.
     pub client: Option<Uuid>,
+    /// The [label](crate::ConfigBuilder::label) of that client, if it has one and it could be read.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub label: Option<String>,
     /// The fencing token of the run.
     pub token: Token,
-    /// The number of its period, as in [`Run::tick`](crate::Run::tick), if the period of this handle is that of the
+    /// The number of its period, as in [`Run::tick`](crate::Run::tick), if the schedule of this handle is that of the
     /// run.
     pub tick: u64,
     /// How long ago the run began, by the server's clock.
@@ -51,7 +59,8 @@ pub struct LastRun {
 }
 
 impl LastRun {
-    fn of(StoredRun { token, began, ended, client, holds }: StoredRun, now: ServerMillis, every: Duration) -> Self {
+    fn of(run: StoredRun, now: ServerMillis, schedule: &Schedule, labels: &Labels) -> Self {
+        let StoredRun { token, began, ended, client, holds } = run;
         let outcome = match ended {
             None if holds => RunOutcome::Running,
             None => RunOutcome::Abandoned,
@@ -60,7 +69,8 @@ impl LastRun {
         };
         let since_began = |until: ServerMillis| Duration::from_millis(until.saturating_sub(began));
         let took = ended.map(|(ended, _)| since_began(ended));
-        Self { client, token, tick: tick_of(token, every), began_ago: since_began(now), took, outcome }
+        let (label, tick) = (labels.get(client), schedule.tick_of(token));
+        Self { client, label, token, tick, began_ago: since_began(now), took, outcome }
     }
 }
 

@@ -95,7 +95,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Latch.delete(&keys, SITE, copy));
     calls.add(Latch.inspect(&keys, 0));
 
-    let keys = Keys::new("p", Kind::Once { period: 1000, retries: true }, "n").unwrap();
+    let keys = Keys::new("p", Kind::Once { first: 0, period: 1000, retries: true }, "n").unwrap();
     calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));
     calls.add(once::inspect(&keys));
 

@@ -22,6 +22,9 @@ pub(crate) enum Kind {
     Vote,
     /// Runs that happen once in a period.
     Once {
+        /// When the one period begins in which a run may begin, in milliseconds since 1970. 0: each multiple of `period`
+        /// begins a period.
+        first: u64,
         /// In milliseconds.
         period: u64,
         /// Whether a run that has not ended well does not count.
@@ -48,7 +51,7 @@ impl Kind {
         Self::Latch,
         Self::Turn,
         Self::Vote,
-        Self::Once { period: 1000, retries: false },
+        Self::Once { first: 0, period: 1000, retries: false },
         Self::Election,
         Self::Watch { known: 0, leads: None },
     ];

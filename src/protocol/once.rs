@@ -21,6 +21,8 @@ scripts! { "once", "once": BEGIN = "begin", END = "end", INSPECT = "inspect" }
 /// The runs of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runs {
+    /// When the one period begins in which a run may begin, in milliseconds since 1970, or 0.
+    pub(super) first: u64,
     /// In milliseconds.
     pub(super) period: u64,
     /// Whether a run that has not ended well does not count.
@@ -43,6 +45,7 @@ impl Resource for Runs {
             .id(args.ticket.id)
             .millis(args.ticket.lease)
             .number(self.period)
+            .number(self.first)
             .number(self.retries)
             .number(args.not_after)
     }

@@ -36,7 +36,7 @@ impl Kind {
             Self::Semaphore { limit } => with(&Permits { limit }.leased()),
             Self::ReadWrite => with(&Permits::READ_WRITE.leased()),
             Self::Latch => with(&Latch),
-            Self::Once { period, retries } => with(&Runs { period, retries }),
+            Self::Once { first, period, retries } => with(&Runs { first, period, retries }),
             Self::Election => with(&Leading),
             Self::Watch { known, leads } => with(&Watch { known, leads }),
         }

@@ -81,9 +81,9 @@ impl Resource {
         Self::new(prefix, name, Kind::Watch { known, leads: (leads > 0).then_some(Token::new(leads)) })
     }
 
-    /// The runs of a name, once in each period of so many milliseconds.
-    pub fn runs(prefix: &str, name: &str, period: u64, retries: bool) -> Result<Self> {
-        Self::new(prefix, name, Kind::Once { period, retries })
+    /// The runs of a name, once in each period of so many milliseconds, or only in the period that begins at `first`.
+    pub fn runs(prefix: &str, name: &str, (first, period): (u64, u64), retries: bool) -> Result<Self> {
+        Self::new(prefix, name, Kind::Once { first, period, retries })
     }
 
     fn new(prefix: &str, name: &str, kind: Kind) -> Result<Self> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use bowline::{ErrorKind, Run, RunOutcome};
+use bowline::{ErrorKind, Run, RunOutcome, Schedule};
 use futures::future::join_all;
 
 use crate::lab::{Env, Once, on_every_server};
@@ -21,6 +21,9 @@ on_every_server! {
     what_makes_no_sense_is_refused,
     names_and_locks_are_others,
     a_run_costs_two_commands_and_a_refusal_one,
+    a_pattern_of_cron_begins_a_period_whenever_it_matches,
+    a_run_by_cron_costs_as_much_once_the_time_is_known,
+    the_last_run_is_shown_with_the_label_of_its_client,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -159,4 +162,42 @@ async fn a_run_costs_two_commands_and_a_refusal_one(env: Env) {
     assert_eq!((client.counts.total(), client.counts.of("once_end")), (2, 1), "{:?}", client.counts.all());
     assert_eq!(once.run(|_| 1).await.unwrap(), None);
     assert_eq!((client.counts.total(), client.counts.of("once_begin")), (3, 2), "{:?}", client.counts.all());
+}
+
+async fn a_pattern_of_cron_begins_a_period_whenever_it_matches(env: Env) {
+    let schedule = Schedule::cron("*/2 * * * * *").unwrap();
+    let clients = join_all((0..3).map(|_| env.client())).await;
+    let mut runs: Vec<Run> = Vec::new();
+    while runs.len() < 3 {
+        for client in &clients {
+            runs.extend(client.once("a", schedule.clone()).run(|run| run).await.unwrap());
+        }
+        env.sleep(50 * MS).await;
+    }
+    for run in &runs {
+        assert_eq!((run.tick() % 2, run.token().get() / 2_000_000), (0, run.tick() / 2));
+        assert_eq!(run.period_began(), SystemTime::UNIX_EPOCH + Duration::from_secs(run.tick()));
+    }
+    assert!(runs.is_sorted_by(|one, next| one.tick() < next.tick() && one.token() < next.token()), "{runs:?}");
+    let last = clients[0].once("a", schedule).inspect().await.unwrap().last.unwrap();
+    assert_eq!((last.token, last.tick), runs.last().map(|run| (run.token(), run.tick())).unwrap());
+}
+
+async fn a_run_by_cron_costs_as_much_once_the_time_is_known(env: Env) {
+    let client = env.client().await;
+    let once = client.once("a", Schedule::cron("@yearly").unwrap());
+    once.inspect().await.unwrap();
+    client.counts.reset();
+    assert_eq!(once.run(|_| 1).await.unwrap(), Some(1));
+    assert_eq!((client.counts.total(), client.counts.of("once_end")), (2, 1), "{:?}", client.counts.all());
+    assert_eq!(once.run(|_| 1).await.unwrap(), None);
+    assert_eq!((client.counts.total(), client.counts.of("once_begin")), (3, 2), "{:?}", client.counts.all());
+}
+
+async fn the_last_run_is_shown_with_the_label_of_its_client(env: Env) {
+    let client = env.client_with(|config| config.label("web-7")).await;
+    let once = client.once("a", LONG_PERIOD);
+    once.run(|_| ()).await.unwrap();
+    let label = async || once.inspect().await.unwrap().last.unwrap().label;
+    env.eventually("its label is known", async || label().await.as_deref() == Some("web-7")).await;
 }

@@ -27,6 +27,10 @@ impl Begun {
 }
 
 fn runs(period: u64, retries: bool) -> wire::Resource {
+    runs_in((0, period), retries)
+}
+
+fn runs_in(period: (u64, u64), retries: bool) -> wire::Resource {
     wire::Resource::runs("p", "n", period, retries).unwrap()
 }
 
@@ -38,7 +42,10 @@ fn lab() -> Lab {
 }
 
 fn tried(lab: &mut Lab, attempt: &Attempt, period: u64, retries: bool) -> Result<Begun, String> {
-    let sent = runs(period, retries).acquire(attempt.wire(), false);
+    begun(lab, &runs(period, retries).acquire(attempt.wire(), false))
+}
+
+fn begun(lab: &mut Lab, sent: &wire::Request) -> Result<Begun, String> {
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("once_begin", &keys, &sent.words(), false, |words| match &*words.word() {
         "GRANTED" => Begun::Granted(words.token()),
@@ -397,4 +404,38 @@ fn the_least_time_is_not_longer_if_the_clock_was_set_back_in_the_run() {
     assert!(end_as(&mut lab, &a, true, 20_000).unwrap());
     let left = lab.ttl(0);
     assert!((10_000..=20_000).contains(&left), "{left}");
+}
+
+/// The client means one period, by an estimate of the server's clock.
+#[test]
+fn a_run_begins_in_the_period_that_was_meant_or_not_at_all() {
+    const HOUR: u64 = 3_600_000;
+    let in_period = |lab: &mut Lab, n: u32, first: u64, retries: bool| {
+        let sent = runs_in((first, HOUR), retries).acquire(attempt(n, 1).wire(), false);
+        begun(lab, &sent).unwrap()
+    };
+    let mut lab = lab();
+    let now = lab.now();
+    // It is over, or has not begun.
+    for first in [now - 3 * HOUR / 2, now + HOUR / 2] {
+        assert_eq!(in_period(&mut lab, 1, first, false), Begun::Busy, "{first} at {now}");
+        assert_eq!(lab.server.keys(), [""; 0]);
+    }
+    // A period may begin at any time.
+    let first = now - HOUR / 2 - 1;
+    let token = in_period(&mut lab, 1, first, false).token();
+    assert!((now * 1000..=lab.now() * 1000 + 1000).contains(&token));
+    assert!(end_in(&mut lab, &attempt(1, 1), HOUR, true, 0).unwrap());
+    assert_eq!(in_period(&mut lab, 2, first, true), Begun::Busy);
+    // What is known of a run before it does not count.
+    for (last, expected) in [(first * 1000 - 1, true), (first * 1000, false)] {
+        store(&mut lab, &format!("{last} {} 0 {}", last / 1000, of("done", &attempt(3, 1))));
+        assert_eq!(matches!(in_period(&mut lab, 4, first, false), Begun::Granted(_)), expected);
+        lab.del(0);
+    }
+    // The clock was set back, so that the next token is in a later period.
+    let last = (first + HOUR) * 1000;
+    store(&mut lab, &format!("{last} {} 0 {}", last / 1000, of("failed", &attempt(3, 1))));
+    assert_eq!(in_period(&mut lab, 5, first, true), Begun::Busy);
+    assert_eq!(in_period(&mut lab, 5, first + HOUR, true), Begun::Granted(last + 1));
 }

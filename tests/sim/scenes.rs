@@ -32,7 +32,9 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
-        "elections" | "once_in_a_period" | "rate" => SEEDS.min(16),
+        "elections" | "elections_in_failovers" | "once_in_a_period" | "once_by_cron" | "once_in_failovers" | "rate" => {
+            SEEDS.min(16)
+        }
         _ => SEEDS,
     }
 }
@@ -129,8 +131,11 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("young_votes", |stage| Box::pin(masters::young_votes(stage))),
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
-    ("once_in_a_period", |stage| Box::pin(once::programs(stage))),
-    ("elections", |stage| Box::pin(elections::programs(stage))),
+    ("once_in_a_period", |stage| Box::pin(once::in_a_period(stage))),
+    ("once_by_cron", |stage| Box::pin(once::by_cron(stage))),
+    ("once_in_failovers", |stage| Box::pin(once::in_failovers(stage))),
+    ("elections", |stage| Box::pin(elections::on_one_server(stage))),
+    ("elections_in_failovers", |stage| Box::pin(elections::in_failovers(stage))),
     ("rate", |stage| Box::pin(limiter::rate(stage))),
     ("lost_checks", |stage| Box::pin(limiter::lost_checks(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),

@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use bowline::{Deadlock, NameInUse, NameState, PrimitiveKind, Quota, Result, Stats, blocking};
+use bowline::{Deadlock, NameInUse, NameState, PrimitiveKind, Quota, Result, Schedule, Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
@@ -44,8 +44,9 @@ impl Client {
         CountDownLatch(handle!(self, latch, name))
     }
 
-    pub(crate) fn once(&self, name: &str, every: Duration) -> Once {
-        Once(handle!(self, once, name, every))
+    pub(crate) fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {
+        let schedule = schedule.into();
+        Once(handle!(self, once, name, schedule))
     }
 
     pub(crate) fn election(&self, name: &str) -> Election {

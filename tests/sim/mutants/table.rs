@@ -457,10 +457,12 @@ pub const MUTANTS: &[Row] = &[
     // Mistakes about runs that happen once in a period.
     lua("period_with_two_runs", &[("local counts = last and last >= begins and (", "local counts = last and last > time and (")],
         scene("once_in_a_period"), I16),
-    lua("period_from_the_last_run", &[("local begins = time - time % (period * 1000)\n", "local begins = time - period * 1000\n")],
+    lua("period_from_the_last_run", &[("local begins = time - (time - first) % (period * 1000)\n", "local begins = time - period * 1000\n")],
         scene("once_in_a_period"), I16),
-    lua("run_beside_another", &[("if held[1] or counts or by == id then\n", "if counts or by == id then\n")],
+    lua("run_beside_another", &[("if held[1] or counts or is_another or by == id then\n", "if counts or is_another or by == id then\n")],
         scene("once_in_a_period"), &["I1", "I16"]),
+    lua("run_in_another_period", &[("local is_another = first > 0 and begins ~= first\n", "local is_another = false\n")],
+        scene("once_by_cron"), I16),
 
     // Mistakes about elections.
     lua("election_end_unnoted", &[("if revision and what ~= 'ended' and term ~= holder then", "if false then")],

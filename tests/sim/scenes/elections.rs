@@ -7,6 +7,7 @@ use bowline::{Election, ElectionChange, Leadership};
 use futures::StreamExt;
 
 use crate::executor::{Machine, Process};
+use crate::nodes::Failover;
 use crate::stage::{Played, Stage, must};
 use crate::world::MS;
 
@@ -33,7 +34,19 @@ struct Led {
 type Terms = Arc<Mutex<Vec<Led>>>;
 type Seen = Arc<Mutex<Vec<(Duration, ElectionChange)>>>;
 
-pub async fn programs(mut stage: Stage) -> Played {
+pub async fn on_one_server(stage: Stage) -> Played {
+    programs(stage, None).await
+}
+
+/// A replica takes over now and then. It must acknowledge each term. In half of the seeds it does not have the last
+/// changes, and what is lost is not known of by all who watch.
+pub async fn in_failovers(mut stage: Stage) -> Played {
+    let how = *stage.random.pick(&[Failover::Orderly, Failover::Lossy]);
+    stage.server.replicate(stage.hop);
+    programs(stage, Some(how)).await
+}
+
+async fn programs(mut stage: Stage, fails_over: Option<Failover>) -> Played {
     let (terms, mut seen) = (Terms::default(), Vec::new());
     let mut watchers = Vec::new();
     for _ in 0..WATCHERS {
@@ -45,7 +58,7 @@ pub async fn programs(mut stage: Stage) -> Played {
         drop(stage.spawn(process, watch(machine, election, list)));
     }
     for _ in 0..CANDIDATES {
-        let process = stage.enter(LEASE).await;
+        let process = stage.enter_acknowledged(LEASE, fails_over.is_some().into()).await;
         let rate = *stage.random.pick(&[-1000, -500, 0, 500, 1000]);
         stage.machine.set_rate(process, rate);
         stage.link(process).duplicate();
@@ -58,6 +71,13 @@ pub async fn programs(mut stage: Stage) -> Played {
         let pause = stage.random.between(200 * MS, 6000 * MS);
         stage.sleep(pause).await;
         let outage = stage.random.between(100 * MS, 2 * LEASE);
+        if let Some(how) = fails_over.filter(|_| stage.random.one_in(2)) {
+            stage.server.fail_over(how, 0);
+            // The others find out by an answer of what is a replica now.
+            (1..=WATCHERS + CANDIDATES).filter(|at| at % 2 == 0).for_each(|at| stage.link(at).cut(true, true, MS));
+            disturbances.push((stage.machine.now(), stage.machine.now() + 3 * LEASE));
+            continue;
+        }
         // The leader is the most interesting, and at least one candidate lives.
         let leader = terms.lock().unwrap().last().filter(|led| led.ended.is_none()).map(|led| led.process);
         let whom = match leader {
@@ -81,6 +101,9 @@ pub async fn programs(mut stage: Stage) -> Played {
     must(calm > 10, &format!("I19 there were {calm} terms only"))?;
     check_terms(&terms, &disturbances, 6 * stage.hop)?;
     let seen: Vec<_> = seen.iter().map(|seen| std::mem::take(&mut *seen.lock().unwrap())).collect();
+    if fails_over == Some(Failover::Lossy) {
+        return seen.iter().try_for_each(|watcher| check_order(watcher, true));
+    }
     for watcher in &seen {
         check_seen(watcher, &terms[..calm], &disturbances, 6 * stage.hop)?;
     }
@@ -163,6 +186,27 @@ fn check_terms(terms: &[Led], disturbances: &[(Duration, Duration)], hops: Durat
     Ok(())
 }
 
+/// A term begins, has values, and ends, unless changes were lost.
+fn check_order(seen: &[(Duration, ElectionChange)], some_are_lost: bool) -> Played {
+    let (mut leads, mut last) = (None, None);
+    for (_, change) in seen {
+        let broken = match change {
+            ElectionChange::Elected(leader) => {
+                leads.replace(leader.term).is_some() || last.replace(leader.term) >= Some(leader.term)
+            }
+            ElectionChange::Published(leader) => leads != Some(leader.term),
+            ElectionChange::Ended { term } => leads.take() != Some(*term),
+            ElectionChange::Missed if some_are_lost => {
+                (leads, last) = (None, None);
+                false
+            }
+            _ => true,
+        };
+        must(!broken, &format!("I19 not in order: {} in {seen:?}", shown(change)))?;
+    }
+    Ok(())
+}
+
 /// Every term and all its values are reported, in order, and soon.
 fn check_seen(
     seen: &[(Duration, ElectionChange)],
@@ -170,16 +214,7 @@ fn check_seen(
     disturbances: &[(Duration, Duration)],
     hops: Duration,
 ) -> Played {
-    let mut leads = None;
-    for (_, change) in seen {
-        let broken = match change {
-            ElectionChange::Elected(leader) => leads.replace(leader.term).is_some(),
-            ElectionChange::Published(leader) => leads != Some(leader.term),
-            ElectionChange::Ended { term } => leads.take() != Some(*term),
-            _ => true,
-        };
-        must(!broken, &format!("I19 not in order: {} in {seen:?}", shown(change)))?;
-    }
+    check_order(seen, false)?;
     for Led { term, published, began, process, .. } in terms {
         let of_term = |change: &ElectionChange| match change {
             ElectionChange::Elected(leader) | ElectionChange::Published(leader) => leader.term.get() == *term,
