@@ -11,6 +11,7 @@ use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::{Keys, Named};
 use crate::protocol::kind::Kind;
+use crate::protocol::reply::ServerMillis;
 
 /// Small, because each acquisition has a copy. `N` is what is known of the name: a rate limiter has no [`Kind`].
 pub(crate) struct Primitive<N = Keys> {
@@ -67,6 +68,34 @@ impl<N: Borrow<Named>> Primitive<N> {
             return Err(self.context().closed(operation, named(keys)));
         }
         Ok(keys)
+    }
+
+    /// As [`ask`](Self::ask), for a call that the server must not execute when nobody waits for its answer any more.
+    /// `call` gets that time, and answers `None` if the server was too late. Everything it answers tells the time.
+    pub(crate) async fn ask_in_time<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        call: impl Fn(Scripts<'a>, &'a N, ServerMillis) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<(Option<T>, ServerMillis), Failure>>,
+    {
+        let (keys, context) = (self.keys(operation)?, self.context());
+        let mut retry = context.retry(operation, named(keys));
+        loop {
+            let sent = retry.begin().await?;
+            let not_after = context.not_after(sent, retry.limit(sent));
+            let call = pin!(call(context.scripts(), keys, not_after));
+            match retry.bounded(sent, call).await {
+                Ok((answer, now)) => {
+                    context.observe(now);
+                    if let Some(answer) = answer {
+                        return Ok(answer);
+                    }
+                }
+                Err(failure) => retry.again_after(failure).await?,
+            }
+        }
     }
 
     /// Repeats the call until it is answered, but no longer than the client's retry timeout.

@@ -39,6 +39,7 @@ mod connection;
 mod context;
 mod deadlock;
 mod driver;
+mod drop_waiters;
 #[cfg(feature = "serde")]
 mod duration_text;
 mod election;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
+use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::LockGuard;
@@ -17,6 +18,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::limits::MAX_LISTED;
 use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
+use crate::revoke::Whose;
 
 /// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
 ///
@@ -182,6 +184,27 @@ impl Lock {
             context.engine.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);
         }
         Ok(released.token)
+    }
+
+    /// Takes acquisitions that wait out of the queue: those of one client, or all. Meant for operators. Returns how
+    /// many tickets were removed; the [non-fair](Acquire::non_fair) acquisitions of a client for one name share a
+    /// ticket, and fail together. While their client holds the lock, they have none, and stay.
+    ///
+    /// The acquisitions fail with [`Dropped`](crate::ErrorKind::Dropped) as soon as their client is told. A client that
+    /// is not told, because it is about to connect again, queues up at the end at its next heartbeat; so may one that
+    /// asks again after the error. Nothing changes for holders: see [`force_release`](Self::force_release). In a queue
+    /// of more than 1,000 tickets that moves on meanwhile, some may be passed over. If an answer was lost, the call was
+    /// sent again, and the tickets that the first copy removed are not counted.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, the waiters may or may not have been dropped. Those that queue up later than the
+    /// call could be answered are not.
+    pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
+        drop_waiters(&self.primitive, whose).await
     }
 }
 

@@ -9,6 +9,7 @@ mod call;
 pub(crate) mod change;
 mod client;
 pub(crate) mod dispatch;
+mod drop_waiters;
 pub(crate) mod election;
 mod facts;
 mod failure;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
+use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{ReadGuard, WriteGuard};
@@ -169,6 +170,17 @@ impl RwLock {
     /// were granted after the call began.
     pub async fn force_release(&self, whose: Whose) -> Result<Revoked> {
         force_release(&self.primitive, WRITE, whose).await
+    }
+
+    /// Takes acquisitions that wait out of the queue: see [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Errors
+    /// Those of [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Cancel safety
+    /// That of [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
+        drop_waiters(&self.primitive, whose).await
     }
 }
 

@@ -1,7 +1,6 @@
 //! The semaphore.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
+use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::Permit;
@@ -172,24 +172,17 @@ impl Semaphore {
         let context = self.primitive.context();
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
-        let mut retry = context.retry(OPERATION, keys);
-        loop {
-            let sent = retry.begin().await?;
-            // A late copy of this call must not overwrite a limit that was set after it.
-            let not_after = context.not_after(sent, retry.limit(sent));
-            let call = pin!(context.scripts().set_limit(keys, limit, not_after));
-            match retry.bounded(sent, call).await {
-                Ok(Limited::Limit { call_again, now }) => {
-                    context.observe(now);
-                    if call_again {
-                        context.engine.promote_later(keys, context.now(), context.config.lease);
-                    }
-                    return Ok(());
-                }
-                Ok(Limited::Stale { now }) => context.observe(now),
-                Err(failure) => retry.again_after(failure).await?,
-            }
+        // A late copy of this call must not overwrite a limit that was set after it.
+        let limited = self.primitive.ask_in_time(OPERATION, |scripts, keys, not_after| async move {
+            Ok(match scripts.set_limit(keys, limit, not_after).await? {
+                Limited::Limit { call_again, now } => (Some(call_again), now),
+                Limited::Stale { now } => (None, now),
+            })
+        });
+        if limited.await? {
+            context.engine.promote_later(keys, context.now(), context.config.lease);
         }
+        Ok(())
     }
 
     /// Takes permits away from their holders and hands them to the next waiters. Meant for operators.
@@ -207,6 +200,17 @@ impl Semaphore {
     /// were granted after the call began.
     pub async fn force_release(&self, whose: Whose) -> Result<Revoked> {
         force_release(&self.primitive, self.limit, whose).await
+    }
+
+    /// Takes acquisitions that wait out of the queue: see [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Errors
+    /// Those of [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Cancel safety
+    /// That of [`Lock::drop_waiters`](crate::Lock::drop_waiters).
+    pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
+        drop_waiters(&self.primitive, whose).await
     }
 }
 

@@ -7,7 +7,7 @@ use super::acquire::{Acquire, TryAcquire};
 use super::guard::Guard;
 use super::marker::AnyThread;
 use super::thread::{block, this_thread};
-use crate::{Executor, HoldHandle, LockState, Result, Token};
+use crate::{Executor, HoldHandle, LockState, Result, Token, Whose};
 
 /// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
 #[derive(Clone, Debug)]
@@ -62,5 +62,13 @@ impl Lock {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn force_release(&self) -> Result<Option<Token>> {
         block(&self.executor, "force_release", Box::pin(self.inner.force_release()))
+    }
+
+    /// Takes acquisitions that wait out of the queue: see [`bowline::Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn drop_waiters(&self, whose: Whose) -> Result<u64> {
+        block(&self.executor, "drop_waiters", Box::pin(self.inner.drop_waiters(whose)))
     }
 }

@@ -89,6 +89,14 @@ impl Semaphore {
     pub fn force_release(&self, whose: Whose) -> Result<Revoked> {
         block(&self.executor, "force_release", Box::pin(self.inner.force_release(whose)))
     }
+
+    /// Takes acquisitions that wait out of the queue: see [`bowline::Lock::drop_waiters`](crate::Lock::drop_waiters).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn drop_waiters(&self, whose: Whose) -> Result<u64> {
+        block(&self.executor, "drop_waiters", Box::pin(self.inner.drop_waiters(whose)))
+    }
 }
 
 impl Permit {

@@ -8,6 +8,7 @@ use crate::engine::lease::Loss;
 use crate::engine::state::State;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
@@ -46,6 +47,12 @@ impl State {
             Message::Gone { ids } => {
                 for id in self.attempts.own(ids) {
                     self.handoff_handler().decide(id, Outcome::Gone, now);
+                }
+            }
+            Message::Dropped { ids } => {
+                for id in self.attempts.own(ids) {
+                    let outcome = Outcome::Failed(Box::new(Failure::Dropped), now);
+                    self.handoff_handler().decide(id, outcome, now);
                 }
             }
             Message::Ends { id, left } => self.deliver_end(id, left, now),

@@ -19,6 +19,8 @@ pub enum ErrorKind {
     TimedOut,
     /// As many others as `max_waiters` allows wait already.
     QueueFull,
+    /// An operator has taken the acquisition out of the queue ([`Lock::drop_waiters`](crate::Lock::drop_waiters)).
+    Dropped,
     /// The request is for more permits than the limit of the semaphore, or than the burst of the rate limiter.
     OverLimit,
     /// The caller would wait for itself: its holder already reads and asks to write, its holder already holds what it
@@ -69,6 +71,7 @@ impl ErrorKind {
         match self {
             Self::TimedOut
             | Self::QueueFull
+            | Self::Dropped
             | Self::Lost
             | Self::Unacknowledged
             | Self::Unavailable
@@ -92,6 +95,7 @@ impl ErrorKind {
             Self::InvalidInput => "invalid input",
             Self::TimedOut => "timed out",
             Self::QueueFull => "the queue is full",
+            Self::Dropped => "dropped from the queue",
             Self::OverLimit => "more permits than the limit",
             Self::WouldDeadlock => "would deadlock",
             Self::Lost => "the lease was lost",

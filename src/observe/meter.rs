@@ -147,6 +147,7 @@ fn of_failure(kind: ErrorKind) -> &'static str {
         ErrorKind::InvalidInput => "invalid_input",
         ErrorKind::TimedOut => "timed_out",
         ErrorKind::QueueFull => "queue_full",
+        ErrorKind::Dropped => "dropped",
         ErrorKind::OverLimit => "over_limit",
         ErrorKind::WouldDeadlock => "would_deadlock",
         ErrorKind::Lost => "lost",

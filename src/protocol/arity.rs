@@ -8,6 +8,7 @@ use super::Script;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::change::ChangeArgs;
+use super::drop_waiters::DropArgs;
 use super::election::{Announcement, What};
 use super::key::{Keys, Named};
 use super::kind::Kind;
@@ -76,6 +77,8 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::new("p", Kind::Lock, "n").unwrap();
     calls.add(mutex::force_release(&keys, SITE, "holder"));
     calls.add(mutex::inspect(&keys, 0));
+    let drops = DropArgs { client: Some(id.client), first: 0, not_after: 0 };
+    calls.add(keys.kind.with(|resource| resource.held().map(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
     calls.add(mutex::resume(&keys, id, (keys.kind.ticket(id, LEASE, 1), 0)));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
@@ -87,6 +90,8 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Permits { limit: 3 }.store(&keys, SITE, 0));
     calls.add(Permits { limit: 3 }.force_release(&keys, SITE, &[const { String::new() }; REPEATS]));
     calls.add(Permits { limit: 3 }.inspect(&keys, 0));
+    let drops = DropArgs { client: None, first: 0, not_after: 0 };
+    calls.add(keys.kind.with(|resource| resource.held().map(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();
     let copy = LatchCall { id, not_after: 0, known_until: 0, resent: false };

@@ -6,6 +6,7 @@ use super::attempt_id::AttemptId;
 use super::call::ScriptCall;
 pub(crate) use super::call::Scripts;
 pub(crate) use super::change::{ChangeArgs, Changed};
+pub(crate) use super::drop_waiters::{DropArgs, Dropped};
 pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
@@ -56,6 +57,10 @@ impl Scripts<'_> {
     pub(crate) async fn ask_ahead(self, keys: &Keys, args: AheadArgs) -> Result<AskedAhead, Failure> {
         let call = keys.kind.with(|resource| resource.held().and_then(|held| held.ask_ahead(keys, args)));
         self.send(call.ok_or(Failure::NeverHeld(keys.kind.word()))?).await
+    }
+
+    pub(crate) async fn drop_waiters(self, keys: &Keys, args: DropArgs) -> Result<Dropped, Failure> {
+        self.send(keys.kind.held(|held| held.drop_waiters(keys, self.site(keys), args))?).await
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: Ticket, from_tail: bool) -> Result<Cancelled, Failure> {

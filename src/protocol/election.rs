@@ -3,6 +3,7 @@
 
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
+use super::drop_waiters::{DropArgs, Dropped};
 use super::failure::Failure;
 use super::key::Keys;
 use super::latch::Latch;
@@ -86,6 +87,10 @@ impl Held for Leading {
     /// Candidates form no cohorts.
     fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
         None
+    }
+
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped> {
+        MUTEX.drop_waiters(keys, site, args)
     }
 
     fn renewal(&self) -> &'static Script {

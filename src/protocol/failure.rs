@@ -19,6 +19,9 @@ pub(crate) enum Failure {
     /// The resource is of a kind that is never held, so nothing was sent.
     #[error("a {0} is never held")]
     NeverHeld(&'static str),
+    /// An operator has removed the ticket from the queue.
+    #[error("an operator dropped the waiters of the client")]
+    Dropped,
 }
 
 impl Failure {
@@ -33,7 +36,7 @@ impl Failure {
         match self {
             Self::Connection(cause) | Self::Late(cause) => error.with_source(cause),
             Self::Reply(cause) => error.with_source(cause),
-            Self::NeverHeld(_) => error.with_reason(self.to_string()),
+            Self::NeverHeld(_) | Self::Dropped => error.with_reason(self.to_string()),
         }
     }
 
@@ -41,7 +44,7 @@ impl Failure {
     pub(crate) fn when_connecting(self, prefix: &str) -> Error {
         let explained = match &self {
             Self::Connection(error) | Self::Late(error) => explain(error, prefix),
-            Self::Reply(_) | Self::NeverHeld(_) => None,
+            Self::Reply(_) | Self::NeverHeld(_) | Self::Dropped => None,
         };
         let error = self.into_error("connect");
         match explained {
@@ -54,6 +57,7 @@ impl Failure {
         match self {
             Self::Connection(error) | Self::Late(error) => error.kind(),
             Self::Reply(_) | Self::NeverHeld(_) => ErrorKind::Protocol,
+            Self::Dropped => ErrorKind::Dropped,
         }
     }
 }

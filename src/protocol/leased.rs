@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
+use super::drop_waiters::{DropArgs, Dropped, dropped};
 use super::key::Keys;
 use super::reply::{
     Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, acquired, asked_ahead, cancelled,
@@ -21,6 +22,7 @@ pub(super) struct LeaseScripts {
     /// `None`: a cohort releases and queues up in one step.
     pub(super) ask_ahead: Option<&'static LazyLock<Script>>,
     pub(super) cancel: &'static LazyLock<Script>,
+    pub(super) drop_waiters: &'static LazyLock<Script>,
     /// `None`: a hold has no parts.
     pub(super) give_back: Option<&'static LazyLock<Script>>,
     pub(super) heartbeat: &'static LazyLock<Script>,
@@ -89,6 +91,15 @@ impl Held for Leased {
             .millis(args.ticket.ttl())
             .number(args.not_after);
         Some(call)
+    }
+
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped> {
+        let call = ScriptCall::new(self.scripts.drop_waiters, keys.all(), dropped);
+        let call = match args.client {
+            Some(client) => call.client(client),
+            None => call.text(""),
+        };
+        call.number(args.first).number(args.not_after).limit(self.limit).site(site)
     }
 
     fn renewal(&self) -> &'static Script {

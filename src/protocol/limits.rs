@@ -68,6 +68,9 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("MAX_TOLD", 1000),
     ("MAX_FORGOTTEN", 16),
     ("MAX_INSPECTED", 1000),
+    // The most tickets that one call looks at to drop some, and the most that it drops: a removal searches the list.
+    ("MAX_LOOKED_AT", 1000),
+    ("MAX_REMOVED", 256),
     // The most tickets that one call skips because they cannot be granted now or their clients do not listen.
     ("MAX_PASSED", 128),
     ("MAX_SILENT", 16),

@@ -34,6 +34,10 @@ pub(crate) enum Message {
     Gone {
         ids: Vec<AttemptId>,
     },
+    /// An operator has removed these tickets.
+    Dropped {
+        ids: Vec<AttemptId>,
+    },
 }
 
 impl Message {
@@ -57,6 +61,9 @@ impl Message {
         }
         if let Some(ids) = text.strip_prefix("gone ") {
             return Some(Self::Gone { ids: list(ids)? });
+        }
+        if let Some(ids) = text.strip_prefix("dropped ") {
+            return Some(Self::Dropped { ids: list(ids)? });
         }
         let mut words = text.split(' ');
         let token: u64 = words.next()?.parse().ok()?;
@@ -88,11 +95,15 @@ mod tests {
         assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
         assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
+        let dropped = Message::Dropped { ids: vec![id()] };
+        assert_eq!(Message::parse(format!("dropped {}", id().text()).as_bytes()), Some(dropped));
         let ends = Message::Ends { id: id(), left: Duration::from_millis(1500) };
         assert_eq!(Message::parse(format!("ends 1500 {}", id().text()).as_bytes()), Some(ends));
         for junk in [
             "",
             "gone x",
+            "dropped",
+            "dropped x",
             "ends 5",
             "ends x y:1",
             "ends 5 a:b",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
+use super::drop_waiters::{DropArgs, Dropped};
 use super::key::Keys;
 use super::reply::{self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
 use super::script::Script;
@@ -74,6 +75,9 @@ pub(crate) trait Held {
 
     /// Asks for the next hand-off budget of a hold that continues. `None`: there is no such script.
     fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>>;
+
+    /// Removes tickets from a part of the queue, and tells their clients.
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped>;
 
     /// The script that renews leases. Holds of resources with the same script are renewed in one call.
     fn renewal(&self) -> &'static Script;

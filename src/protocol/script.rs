@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 44] = [
+const FRAGMENTS: [(&str, &str); 45] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("changes", include_str!("fragments/changes.lua")),
@@ -98,6 +98,7 @@ const FRAGMENTS: [(&str, &str); 44] = [
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
     ("counter_ttl", include_str!("fragments/counter_ttl.lua")),
+    ("drop_waiters", include_str!("fragments/drop_waiters.lua")),
     ("end_own", include_str!("fragments/end_own.lua")),
     ("heartbeat", include_str!("fragments/heartbeat.lua")),
     ("hold", include_str!("fragments/hold.lua")),

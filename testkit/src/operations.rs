@@ -116,6 +116,10 @@ macro_rules! table {
                 ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
                 ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
                 ("names", false, |client, _| ready(calls!(client.names().all()))),
+                ("drop_waiters", false, |client, _| ready(calls!(client.lock("drop").drop_waiters(Whose::Everybody)))),
+                ("drop_waiters_permits", false, |client, _| {
+                    ready(calls!(client.semaphore("drop_permits", 2).drop_waiters(Whose::Everybody)))
+                }),
                 ("force_release", false, |client, _| ready(calls!(client.lock("force").force_release()))),
                 ("force_release_rw", false, |client, _| {
                     ready(calls!(client.rw_lock("force_rw").force_release(Whose::Everybody)))

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::steps::{
-    KEYS, NO_LOCK, READ_WRITE, SEMAPHORE, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, listed,
-    mostly, one, ticket_ttl,
+    KEYS, NO_LOCK, READ_WRITE, SEMAPHORE, Step, Text, attempt_id, client, counts_everyone, cut, first_place, inbox,
+    keys_from, listed, mostly, one, ticket_ttl,
 };
 
 type Call = (&'static str, Vec<String>, Vec<String>);
@@ -110,6 +110,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
     let rest = mostly(&["1", "1", "2"], &["0", "-1", "x", "", "1e0"]);
     let give_back = [vec![attempt_id(), rest], site(at)].concat();
     let inspect = of("permit_inspect", vec![limit(at), listed()]);
+    let drop_waiters = [vec![client(), first_place(), not_after()], site(at)].concat();
     let of_semaphores = prop_oneof![
         1 => of("permit_limit", set_limit),
         2 => of("permit_drain", drain),
@@ -122,6 +123,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         3 => heartbeat,
         2 => renewed,
         4 => of("permit_change", change),
+        1 => of("permit_drop_waiters", drop_waiters),
         1 => of("permit_force_release", [site(at), vec![attempt_id(), attempt_id()]].concat()),
         1 => inspect.clone(),
         5 => if at == SEMAPHORE { of_semaphores.boxed() } else { inspect.boxed() },

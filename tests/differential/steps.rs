@@ -14,7 +14,9 @@ use scripts::{script, ticket};
 mod commands;
 mod scripts;
 
-pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, listed, mostly, one, ticket_ttl};
+pub use scripts::{
+    Text, attempt_id, client, counts_everyone, cut, first_place, inbox, keys_from, listed, mostly, one, ticket_ttl,
+};
 
 /// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter,
 /// what an election has besides a lock's, and those of labels.

@@ -19,6 +19,7 @@ mod cancel;
 mod claim;
 mod client;
 mod cluster;
+mod drop_waiters;
 mod duplicates;
 mod election;
 mod half_state;

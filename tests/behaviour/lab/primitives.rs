@@ -66,6 +66,10 @@ impl Lock {
     pub(crate) fn force_release(&self) -> BoxFuture<'static, Result<Option<Token>>> {
         call!(self.0, force_release)
     }
+
+    pub(crate) fn drop_waiters(&self, whose: Whose) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, drop_waiters, whose)
+    }
 }
 
 impl From<bowline::Lock> for Lock {
@@ -100,6 +104,10 @@ impl RwLock {
 
     pub(crate) fn force_release(&self, whose: Whose) -> BoxFuture<'static, Result<Revoked>> {
         call!(self.0, force_release, whose)
+    }
+
+    pub(crate) fn drop_waiters(&self, whose: Whose) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, drop_waiters, whose)
     }
 }
 
@@ -143,6 +151,10 @@ impl Semaphore {
 
     pub(crate) fn force_release(&self, whose: Whose) -> BoxFuture<'static, Result<Revoked>> {
         call!(self.0, force_release, whose)
+    }
+
+    pub(crate) fn drop_waiters(&self, whose: Whose) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, drop_waiters, whose)
     }
 
     pub(crate) fn set_limit(&self, limit: u32) -> BoxFuture<'static, Result<()>> {

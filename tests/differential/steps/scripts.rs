@@ -48,8 +48,13 @@ pub fn listed() -> Text {
     mostly(&["0", "1", "100"], &["x", ""])
 }
 
-fn client() -> Text {
+pub fn client() -> Text {
     mostly(&["c1", "c2", "c3"], &[""])
+}
+
+/// From which place in the queue on.
+pub fn first_place() -> Text {
+    mostly(&["0", "0", "1"], &["x", "-1", ""])
 }
 
 pub fn one(text: &str) -> Text {
@@ -169,6 +174,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         8 => of("lock_cancel", cancel.boxed()),
         3 => of("lock_heartbeat", heartbeat),
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
+        1 => of("lock_drop_waiters", [vec![client(), first_place(), late()], vec![inbox(), counts_everyone()]].concat().boxed()),
         1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
         2 => of("once_begin", begin.boxed()),
         2 => of("once_end", end.boxed()),

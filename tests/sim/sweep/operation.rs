@@ -403,6 +403,12 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "drop_waiters",
+        before: Before::Hold,
+        start: |s| with(s, |lock, _| drops(async move { lock.drop_waiters(Whose::Client(Uuid::nil())).await })),
+        ..PLAIN
+    },
+    Operation {
         name: "force_release",
         start: |s| with(s, |lock, _| drops(async move { lock.force_release().await })),
         robs: true,
