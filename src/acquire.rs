@@ -73,6 +73,7 @@ mod blocked;
 pub(crate) mod builder;
 pub(crate) mod confirm;
 pub(crate) mod enter;
+pub(crate) mod force_after;
 pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;

@@ -29,6 +29,7 @@ pub mod testing;
 pub mod guide {}
 
 mod acquire;
+mod ask;
 mod backoff;
 mod client;
 mod cohort;
@@ -89,6 +90,7 @@ pub use runtime::threads;
 pub use runtime::tokio;
 
 pub use acquire::builder::{Acquire, TryAcquire};
+pub use acquire::force_after::ForceAfter;
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LABEL, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
+use crate::ask::ask_to_release;
 use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
@@ -205,6 +206,23 @@ impl Lock {
     /// call could be answered are not.
     pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
         drop_waiters(&self.primitive, whose).await
+    }
+
+    /// Asks the holder to release the lock, by a message to its client, and returns at once. `false`: nobody holds it.
+    ///
+    /// The holder sees it by [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release), and decides what to
+    /// do. A lock that its client [keeps idle](Acquire::retained) is released. The message is lost if the client has no
+    /// connection at this moment; asking again does no harm. To wait for the lock and to take it by force after a time,
+    /// use [`Acquire::force_after`].
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, the holder may or may not have been asked.
+    pub async fn ask_to_release(&self) -> Result<bool> {
+        Ok(ask_to_release(&self.primitive, Whose::Everybody).await? > 0)
     }
 }
 

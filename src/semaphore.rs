@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
+use crate::ask::ask_to_release;
 use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
@@ -211,6 +212,18 @@ impl Semaphore {
     /// That of [`Lock::drop_waiters`](crate::Lock::drop_waiters).
     pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
         drop_waiters(&self.primitive, whose).await
+    }
+
+    /// Asks holders to release, as [`Lock::ask_to_release`](crate::Lock::ask_to_release) does, and returns how many: at
+    /// most the first 1,000.
+    ///
+    /// # Errors
+    /// Those of [`Lock::ask_to_release`](crate::Lock::ask_to_release).
+    ///
+    /// # Cancel safety
+    /// That of [`Lock::ask_to_release`](crate::Lock::ask_to_release).
+    pub async fn ask_to_release(&self, whose: Whose) -> Result<u64> {
+        ask_to_release(&self.primitive, whose).await
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 use super::guard::Guard;
 use super::marker::{AnyThread, ThisThread};
 use super::thread::block;
 use crate::hold::covered::covered;
-use crate::{Held, Holder, Reentrant, Result};
+use crate::{ForceAfter, Held, Holder, Reentrant, Result};
 
 /// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the
 /// options, such as [`timeout`](crate::Acquire::timeout). Nothing is sent before [`block`](crate::Acquire::block).
@@ -45,6 +46,30 @@ impl<G: Held, T> Acquire<G, T> {
     ///   release continues in the background.
     pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
         run(self.block()?, work)
+    }
+}
+
+impl<T> Acquire<crate::LockGuard, T> {
+    /// Asks the holder to release the lock, and takes it by force after that time: see
+    /// [`bowline::ForceAfter`](crate::ForceAfter). Set the other options before, and call
+    /// [`block`](crate::ForceAfter::block) on the result.
+    pub fn force_after(self, after: Duration) -> ForceAfter<Guard<crate::LockGuard, T>> {
+        ForceAfter { acquire: self, after }
+    }
+}
+
+impl<T> ForceAfter<Guard<crate::LockGuard, T>> {
+    /// Blocks the thread until the lock is acquired or that fails.
+    ///
+    /// # Errors
+    /// Those of [`ForceAfter`], and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async
+    /// tasks.
+    pub fn block(self) -> Result<Guard<crate::LockGuard, T>> {
+        let executor = self.executor()?;
+        let Self { acquire, after } = self;
+        let acquire = acquire.with_guard::<crate::LockGuard>();
+        let guard = block(&executor, "acquire", ForceAfter { acquire, after }.into_future())?;
+        Ok(Guard::new(guard, &executor))
     }
 }
 

@@ -71,4 +71,12 @@ impl Lock {
     pub fn drop_waiters(&self, whose: Whose) -> Result<u64> {
         block(&self.executor, "drop_waiters", Box::pin(self.inner.drop_waiters(whose)))
     }
+
+    /// Asks those who hold to release: see [`bowline::Lock::ask_to_release`](crate::Lock::ask_to_release).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn ask_to_release(&self) -> Result<bool> {
+        block(&self.executor, "ask_to_release", Box::pin(self.inner.ask_to_release()))
+    }
 }

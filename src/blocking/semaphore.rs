@@ -97,6 +97,14 @@ impl Semaphore {
     pub fn drop_waiters(&self, whose: Whose) -> Result<u64> {
         block(&self.executor, "drop_waiters", Box::pin(self.inner.drop_waiters(whose)))
     }
+
+    /// Asks those who hold to release: see [`bowline::Semaphore::ask_to_release`](crate::Semaphore::ask_to_release).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn ask_to_release(&self, whose: Whose) -> Result<u64> {
+        block(&self.executor, "ask_to_release", Box::pin(self.inner.ask_to_release(whose)))
+    }
 }
 
 impl Permit {

@@ -81,6 +81,8 @@ pub(super) struct Attempt {
     pub(super) is_retained: bool,
     /// Whether others wait for the hold that the attempt became, as far as messages have said so before the answer.
     pub(super) wanted: bool,
+    /// Whether somebody has asked the holder to release, as far as messages have said so before the answer.
+    pub(super) is_asked_for: bool,
     pub(super) outcome: Option<Outcome>,
     pub(super) waker: Option<Waker>,
 }
@@ -102,6 +104,7 @@ impl Attempt {
             revoked: false,
             is_retained: false,
             wanted: false,
+            is_asked_for: false,
             outcome: None,
             waker: None,
         }

@@ -13,6 +13,7 @@ use crate::protocol::resource::RenewArgs;
 use crate::protocol::token::Token;
 use crate::until::until;
 
+mod asked;
 mod count;
 mod loss;
 mod regrant;
@@ -20,6 +21,7 @@ mod state;
 mod term;
 mod units;
 
+use asked::Asked;
 pub(crate) use count::{ORDINARY, answer_within, deadline, drift};
 pub use loss::Loss;
 use state::{AtomicState, LeaseState};
@@ -54,7 +56,8 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: AtomicState,
-    /// Notified when the hold is lost or released.
+    asked: Asked,
+    /// Notified when the hold is lost or released, and when somebody asks the holder to release.
     over: Event,
 }
 
@@ -79,6 +82,7 @@ impl Hold {
             replicas: 0,
             longest: AtomicU64::new(millis(lease)),
             state: AtomicState::held(deadline),
+            asked: Asked::default(),
             over: Event::new(),
         }
     }
@@ -90,10 +94,7 @@ impl Hold {
 
     /// The time until the holder must stop. Zero if it must have stopped already.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
-        match self.state.load() {
-            LeaseState::Held { deadline } => deadline.saturating_duration_since(now),
-            LeaseState::Lost(_) | LeaseState::Released => Duration::ZERO,
-        }
+        self.deadline().map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(now))
     }
 
     /// When the hold ends. `None` once it is lost or released.
@@ -192,6 +193,9 @@ impl Hold {
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
         // The server was asked about the same hold, as after a hand-off in place.
         successor.asks_for(self.longest());
+        if self.is_asked_to_release() {
+            successor.set_asked_to_release();
+        }
         Some((successor.acknowledged_by(*replicas), deadline))
     }
 

@@ -20,6 +20,7 @@ impl State {
             Message::Granted { id, .. }
             | Message::Revoked { id }
             | Message::Wanted { id }
+            | Message::Asked { id }
             | Message::Ends { id, .. }
                 if !self.attempts.is_own(id) => {}
             Message::Granted { id, token, at } => self.deliver_grant(id, token, at, now),
@@ -34,6 +35,17 @@ impl State {
                     attempt.wanted = true;
                 }
                 if !mutant::on(Mutant::WantedIgnored) {
+                    self.handoff_handler().set_wanted(id.n, now);
+                }
+            }
+            Message::Asked { id } => {
+                if let Some(attempt) = self.attempts.get_mut(id.n) {
+                    (attempt.is_asked_for, attempt.wanted) = (true, true);
+                }
+                if let Some(hold) = self.holds.get(id.n) {
+                    hold.set_asked_to_release();
+                }
+                if id.is_retained() {
                     self.handoff_handler().set_wanted(id.n, now);
                 }
             }

@@ -117,7 +117,8 @@ impl State {
 
     /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
     pub(super) fn grant(&mut self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
-        let Attempt { keys, lease, member, queued_at, mut revoked, wanted, .. } = self.attempts.remove(id.n)?;
+        let Attempt { keys, lease, member, queued_at, mut revoked, wanted, is_asked_for, .. } =
+            self.attempts.remove(id.n)?;
         if mutant::on(Mutant::RevokedGrantHeld) {
             revoked = false;
         }
@@ -128,6 +129,9 @@ impl State {
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
         let hold = Hold::new(keys, id, amount, token, lease, term, deadline);
         let hold = Arc::new(hold.acknowledged_by(replicas));
+        if is_asked_for {
+            hold.set_asked_to_release();
+        }
         // A grant that waits for replicas is counted when they have acknowledged it.
         self.stats.acquired += u64::from(replicas == 0);
         self.holds.insert(&hold, deadline, now);

@@ -15,6 +15,7 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::once::RunEnd;
 use crate::protocol::token::Token;
 
+pub(crate) mod asked;
 mod count;
 mod held;
 mod loss;

@@ -14,6 +14,7 @@ use crate::acquire::builder::choices::Options;
 use crate::acquire::builder::obtain::Obtain;
 use crate::error::Result;
 use crate::hold::extend::extend;
+use crate::hold::guard::asked::{asked, is_asked};
 use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, Share, impl_held, loss, lost, protect};
 use crate::protocol::token::Token;
 
@@ -104,6 +105,20 @@ impl MultiGuard {
             Some(loss) => loss,
             None => pending().await,
         }
+    }
+
+    /// Resolves when somebody has asked the holder to release one of the names: see
+    /// [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release).
+    ///
+    /// # Cancel safety
+    /// The future may be dropped and `asked_to_release` called again.
+    pub async fn asked_to_release(&self) {
+        asked(self.holds.iter()).await;
+    }
+
+    /// Whether somebody has asked the holder to release one of the names. Sends no command.
+    pub fn is_asked_to_release(&self) -> bool {
+        is_asked(self.holds.iter())
     }
 
     /// A signal of the first loss, for tasks and threads that do not have the guard. It outlives the guard.

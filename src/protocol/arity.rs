@@ -131,6 +131,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(names::names(&Named::listing("p", 0), "p", Page { cursor: Page::START, count: 1 }, wanted));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
+    calls.add(client::ask(&keys, "p:inbox:", &[id; REPEATS]));
     calls.add(client::rights(&Keys::new("p", Kind::Latch, "n").unwrap(), "c"));
     calls.add(client::types(&["a", "b", "c"]));
 

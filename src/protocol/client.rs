@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts};
 use super::failure::Failure;
 use super::fields::Fields;
@@ -13,6 +14,7 @@ use super::script::scripts;
 
 scripts! {
     "client", "client":
+    ASK = "ask",
     LABEL = "label",
     LABELS = "labels",
     LISTENERS = "listeners",
@@ -33,6 +35,11 @@ impl Scripts<'_> {
         self.send(listeners(scratch, inbox)).await
     }
 
+    /// Asks the clients of these holds to release them.
+    pub(crate) async fn ask_to_release(self, keys: &Keys, ids: &[AttemptId]) -> Result<ServerMillis, Failure> {
+        self.send(ask(keys, self.inbox_prefix, ids)).await
+    }
+
     /// Stores the label of a client for a time, or removes it if the time is zero.
     pub(crate) async fn store_label(
         self,
@@ -48,6 +55,11 @@ impl Scripts<'_> {
     pub(crate) async fn labels(self, labels: &Named, clients: &[Uuid]) -> Result<Vec<String>, Failure> {
         self.send(read_labels(labels, clients)).await
     }
+}
+
+pub(super) fn ask<'a>(keys: &'a Keys, inbox_prefix: &'a str, ids: &[AttemptId]) -> ScriptCall<'a, ServerMillis> {
+    let call = ScriptCall::new(&ASK, [keys.main()].into_iter(), |fields| fields.number()).text(inbox_prefix);
+    call.each(ids, |call, id| call.id(*id))
 }
 
 pub(super) fn store_label<'a>(

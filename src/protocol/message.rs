@@ -21,6 +21,10 @@ pub(crate) enum Message {
     Wanted {
         id: AttemptId,
     },
+    /// Somebody asks the holder to release.
+    Asked {
+        id: AttemptId,
+    },
     /// The latch is open now, for which these attempts waited.
     Open {
         ids: Vec<AttemptId>,
@@ -50,6 +54,9 @@ impl Message {
         }
         if let Some(id) = text.strip_prefix("wanted ") {
             return Some(Self::Wanted { id: AttemptId::parse(id).filter(|id| id.is_retained())? });
+        }
+        if let Some(id) = text.strip_prefix("asked ") {
+            return Some(Self::Asked { id: AttemptId::parse(id)? });
         }
         if let Some(ends) = text.strip_prefix("ends ") {
             let (left, id) = ends.split_once(' ')?;
@@ -91,6 +98,8 @@ mod tests {
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));
         let wanted = Message::Wanted { id: id().retained() };
         assert_eq!(Message::parse(format!("wanted {}", id().retained().text()).as_bytes()), Some(wanted));
+        let asked = Message::Asked { id: id() };
+        assert_eq!(Message::parse(format!("asked {}", id().text()).as_bytes()), Some(asked));
         let open = Message::Open { ids: vec![id()] };
         assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
@@ -113,6 +122,8 @@ mod tests {
             "revoked",
             "revoked x",
             "wanted",
+            "asked",
+            "asked x",
             "wanted 5",
             // No script asks for a hold that is not retained.
             "wanted 00000000-0000-0000-0000-000000000007:12",

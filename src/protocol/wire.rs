@@ -21,11 +21,11 @@ use crate::error::Result;
 
 mod ahead;
 mod attempt;
-mod drop_waiters;
 mod inspect;
 mod labels;
 mod limiter;
 mod listing;
+mod others;
 mod reply;
 mod request;
 mod shared;

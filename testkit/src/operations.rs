@@ -116,6 +116,7 @@ macro_rules! table {
                 ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
                 ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
                 ("names", false, |client, _| ready(calls!(client.names().all()))),
+                ("ask_to_release", false, |client, _| ready(calls!(client.lock("ask").ask_to_release()))),
                 ("drop_waiters", false, |client, _| ready(calls!(client.lock("drop").drop_waiters(Whose::Everybody)))),
                 ("drop_waiters_permits", false, |client, _| {
                     ready(calls!(client.semaphore("drop_permits", 2).drop_waiters(Whose::Everybody)))

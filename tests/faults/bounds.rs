@@ -104,6 +104,7 @@ impl Trouble {
             "inspect_rw",
             "names",
             "leader",
+            "ask_to_release",
             "force_release",
             "force_release_rw",
             "force_release_permits",

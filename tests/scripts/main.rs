@@ -13,6 +13,7 @@
 use bowline_testkit as support;
 
 mod acquire;
+mod ask;
 mod ask_ahead;
 mod bounds;
 mod cancel;

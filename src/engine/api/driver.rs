@@ -71,7 +71,16 @@ impl Engine {
 
     /// A message came to the inbox.
     pub(crate) fn deliver(&self, message: Message, now: Instant) {
+        let asked = if let Message::Asked { id } = message { Some(id) } else { None };
         self.change(|state| state.deliver(message, now));
+        let asked = asked.and_then(|id| self.look().holds.get(id.n).cloned());
+        asked.into_iter().for_each(|hold| hold.notify_asked());
+    }
+
+    /// Whether the outcome of this attempt of the client is not known yet.
+    pub(crate) fn is_open(&self, id: AttemptId) -> bool {
+        let state = self.look();
+        state.attempts.is_own(id) && state.attempts.get(id.n).is_some()
     }
 
     /// Called when a reply that may have carried messages about the name was lost. The engine asks the server about the

@@ -49,6 +49,29 @@ fn a_message_revokes_the_hold_that_it_names() {
     assert_eq!(hold.loss(setup.now), Some(Loss::Revoked));
 }
 
+#[test]
+fn a_message_asks_for_the_hold_that_it_names() {
+    let setup = setup();
+    let hold = setup.holds(&keys("a"));
+    setup.engine.deliver(Message::Asked { id: foreign(hold.id) }, setup.now);
+    assert!(!hold.is_asked_to_release());
+    let mut waits = Box::pin(hold.asked_to_release());
+    assert!(futures::FutureExt::now_or_never(&mut waits).is_none());
+    setup.engine.deliver(Message::Asked { id: hold.id }, setup.now);
+    assert!(hold.is_asked_to_release() && hold.loss(setup.now).is_none());
+    assert!(futures::FutureExt::now_or_never(waits).is_some());
+}
+
+#[test]
+fn a_hold_that_was_asked_for_before_it_was_known_is_asked_for() {
+    let setup = setup();
+    let id = setup.open(&keys("a"));
+    assert!(setup.engine.is_open(id) && !setup.engine.is_open(foreign(id)));
+    setup.engine.deliver(Message::Asked { id }, setup.now);
+    let hold = setup.engine.hold(id, 1, Token::new(7), Term::Renewed, setup.now + LEASE, setup.now).unwrap();
+    assert!(hold.is_asked_to_release() && !setup.engine.is_open(id));
+}
+
 /// A failover has lost the first grant but not the ticket.
 #[test]
 fn a_hold_that_was_granted_anew_is_lost() {

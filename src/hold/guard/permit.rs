@@ -40,7 +40,7 @@ impl Permit {
         Self { one: Share::new(owned), others: Vec::new() }
     }
 
-    fn shares(&self) -> impl Iterator<Item = &Share> {
+    pub(super) fn shares(&self) -> impl Iterator<Item = &Share> {
         once(&self.one).chain(&self.others)
     }
 

@@ -184,6 +184,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         1 => of_limiter("rate_inspect", Vec::new()),
         1 => (client(), mostly(&["60000", "20000", "0"], &["x", "", "-1"]), late(), mostly(&["web-7", ""], &["\n"]))
             .prop_map(|(client, ttl, late, label)| ("client_label", keys_from(LABELS, 2), vec![client, ttl, late, label])),
+        1 => (lock(), vec(attempt_id(), 0..3)).prop_map(|(keys, ids)| ("client_ask", keys[..1].to_vec(), [vec![INBOX.to_owned()], ids].concat())),
         1 => vec(client(), 0..4).prop_map(|clients| ("client_labels", keys_from(LABELS, 2), clients)),
         1 => of("lock_inspect", vec![listed()].boxed()),
         1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),

@@ -403,6 +403,12 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "ask_to_release",
+        before: Before::Hold,
+        start: |s| with(s, |lock, _| drops(async move { lock.ask_to_release().await })),
+        ..PLAIN
+    },
+    Operation {
         name: "drop_waiters",
         before: Before::Hold,
         start: |s| with(s, |lock, _| drops(async move { lock.drop_waiters(Whose::Client(Uuid::nil())).await })),

@@ -1,8 +1,9 @@
-//! Dropping waiters.
+//! What is done about the waiters and the holders of others.
 
 use uuid::Uuid;
 
-use super::{Request, Resource, sent};
+use super::{Attempt, Request, Resource, id, sent};
+use crate::protocol::client;
 use crate::protocol::dispatch::DropArgs;
 
 impl Resource {
@@ -10,5 +11,11 @@ impl Resource {
     pub fn drop_waiters(&self, client: Option<Uuid>, first: u64, not_after: u64) -> Option<Request> {
         let args = DropArgs { client, first, not_after };
         self.keys.kind.with(|kind| kind.held().map(|held| sent(held.drop_waiters(&self.keys, self.site(), args))))
+    }
+
+    /// Asks the clients of holds to release them.
+    pub fn ask(&self, holds: &[Attempt]) -> Request {
+        let ids: Vec<_> = holds.iter().map(|hold| id(*hold)).collect();
+        sent(client::ask(&self.keys, &self.inbox_prefix, &ids))
     }
 }

@@ -1,0 +1,96 @@
+//! Requests to release a hold.
+
+use futures::future::select_all;
+
+use super::{LockGuard, Permit, ReadGuard, Share, WriteGuard};
+
+/// Whether somebody asks for one of them.
+pub(crate) fn is_asked<'a>(mut shares: impl Iterator<Item = &'a Share>) -> bool {
+    shares.any(|share| share.hold.is_asked_to_release())
+}
+
+/// Resolves when somebody asks for one of them.
+pub(crate) async fn asked<'a>(shares: impl Iterator<Item = &'a Share>) {
+    let asked: Vec<_> = shares.map(|share| Box::pin(share.hold.asked_to_release())).collect();
+    if asked.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    select_all(asked).await;
+}
+
+impl LockGuard {
+    /// Resolves when somebody has asked the holder to release the lock
+    /// ([`Lock::ask_to_release`](crate::Lock::ask_to_release)), at once if that was before. The holder decides whether
+    /// and when it does so. Never resolves if nobody asks. All guards of a hold are told, also those to which it is
+    /// handed off in a [cohort](crate::Acquire::non_fair) afterwards.
+    ///
+    /// A request is a message, and gets lost while the client has no connection.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped and `asked_to_release` called again.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn step() -> bool { true }
+    /// # async fn example(guard: bowline::LockGuard) -> bowline::Result<()> {
+    /// // Work in steps, and end early if another program asks for the lock.
+    /// while step().await {
+    ///     if guard.is_asked_to_release() {
+    ///         break;
+    ///     }
+    /// }
+    /// guard.release().await
+    /// # }
+    /// ```
+    pub async fn asked_to_release(&self) {
+        self.owned.hold.asked_to_release().await;
+    }
+
+    /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release). Sends no
+    /// command.
+    pub fn is_asked_to_release(&self) -> bool {
+        self.owned.hold.is_asked_to_release()
+    }
+}
+
+macro_rules! asked_as_a_lock {
+    ($($guard:ident: $asker:literal),+) => {$(
+        impl $guard {
+            /// Resolves when somebody has asked the holder to release
+            #[doc = concat!("([`", $asker, "::ask_to_release`](crate::", $asker, "::ask_to_release)):")]
+            /// see [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release).
+            ///
+            /// # Cancel safety
+            /// The future may be dropped and `asked_to_release` called again.
+            pub async fn asked_to_release(&self) {
+                asked(self.all_shares()).await;
+            }
+
+            /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release). Sends
+            /// no command.
+            pub fn is_asked_to_release(&self) -> bool {
+                is_asked(self.all_shares())
+            }
+        }
+    )+};
+}
+
+asked_as_a_lock!(ReadGuard: "RwLock", WriteGuard: "RwLock", Permit: "Semaphore");
+
+impl ReadGuard {
+    fn all_shares(&self) -> impl Iterator<Item = &Share> {
+        std::iter::once(&self.owned)
+    }
+}
+
+impl WriteGuard {
+    fn all_shares(&self) -> impl Iterator<Item = &Share> {
+        std::iter::once(&self.owned)
+    }
+}
+
+impl Permit {
+    fn all_shares(&self) -> impl Iterator<Item = &Share> {
+        self.shares()
+    }
+}
