@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) mod look;
 pub(crate) mod run;
 
 /// Runs commands under distributed locks on Redis, and shows who holds and who waits.
@@ -20,6 +21,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(run::Run),
+    Inspect(look::Inspect),
+    Ls(look::Ls),
+    Release(look::Release),
+    Deadlocks(look::Deadlocks),
+    Leader(look::Leader),
+    #[command(subcommand)]
+    Latch(look::Latch),
 }
 
 /// Where to connect. An option wins over the environment, and the environment over the file.

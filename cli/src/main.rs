@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+use bowline::Client;
 use clap::Parser;
 
 use crate::args::{Arguments, Verb};
@@ -10,9 +11,17 @@ use crate::exit::{FAILED, Failure};
 
 mod args;
 mod connect;
+mod deadlocks;
 mod exit;
+mod inspect;
+mod latch;
+mod leader;
+mod ls;
+mod release;
 mod run;
+mod show;
 mod stage;
+mod views;
 
 fn main() -> ExitCode {
     if let Some(code) = stage::of(std::env::args_os()) {
@@ -42,5 +51,24 @@ fn main() -> ExitCode {
 async fn work(Arguments { servers, verb }: Arguments) -> Result<u8, Failure> {
     match verb {
         Verb::Run(run) => run::run(&servers, run).await,
+        verb => {
+            let client = connect::connect(&servers, connect::client("")).await?;
+            let done = look(&client, verb).await;
+            client.close().await;
+            done
+        }
+    }
+}
+
+/// What reads and changes the state of names.
+async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(_) => Err(Failure::own("a run has a client of its own")),
+        Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
+        Verb::Ls(ls) => ls::ls(client, &ls).await,
+        Verb::Release(release) => release::release(client, &release).await,
+        Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, &deadlocks).await,
+        Verb::Leader(leader) => leader::leader(client, &leader).await,
+        Verb::Latch(verb) => latch::latch(client, &verb).await,
     }
 }

@@ -2,11 +2,13 @@
 
 use std::convert::Infallible;
 use std::io::{IsTerminal, Write, stderr};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bowline::{Client, NameInUse, NameState, PrimitiveKind};
 
 use crate::args::run::{Mode, Run};
+use crate::show::{clean, time};
+use crate::views;
 
 /// Who gets the lock sooner is told nothing.
 const FIRST: Duration = Duration::from_millis(500);
@@ -50,21 +52,11 @@ fn place(client: &Client, state: &NameState) -> Option<usize> {
 
 fn line(client: &Client, state: &NameState) -> String {
     let place = place(client, state).map_or_else(|| "?".to_owned(), |before| (before + 1).to_string());
-    let holder = state.holds.first().map_or_else(String::new, |hold| {
-        let unknown = || hold.client.map_or_else(|| "somebody".to_owned(), |id| id.to_string());
-        let who = hold.label.clone().unwrap_or_else(unknown);
-        // The token of a hold is the time of its grant in microseconds, or a little more.
-        let since = hold.token.map(|token| UNIX_EPOCH + Duration::from_micros(token.get()));
-        let since = since.and_then(|since| SystemTime::now().duration_since(since).ok());
-        let since = since.map_or_else(String::new, |since| format!(" for {} s", since.as_secs()));
-        format!("; held by {}{since}", clean(&who))
+    let holder = state.holds.first().map(views::Hold::from).map_or_else(String::new, |hold| {
+        let since = hold.age().map_or_else(String::new, |age| format!(" for {}", time(age)));
+        format!("; held by {}{since}", views::who(hold.label.as_deref(), hold.client.as_deref()))
     });
     format!("bowline: waiting for {}: place {place} of {}{holder}", clean(&state.name.name), state.waiters)
-}
-
-/// What others have chosen must not command the terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 struct Cleared;

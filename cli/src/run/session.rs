@@ -102,11 +102,7 @@ async fn pass(signal: Signal, child: &mut Child, times: Times, hold: &LossSignal
             signals::stop();
         }
         // After a long stop, the hold may be lost: the command must not go on then.
-        (Signal::CONT, _) => {
-            if hold.remaining() > times.margin {
-                child.signal(Signal::CONT);
-            }
-        }
+        (Signal::CONT, _) if hold.remaining() > times.margin => child.signal(Signal::CONT),
         (Signal::WINCH, Group::Own) => child.signal(signal),
         _ if signals::is_ending(signal) => child.signal(signal),
         _ => {}

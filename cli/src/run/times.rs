@@ -57,8 +57,7 @@ mod tests {
         let words = [&["bowline", "run", "a"], options, &["--", "true"]].concat();
         match Arguments::try_parse_from(words).unwrap().verb {
             Verb::Run(run) => Times::of(&run),
-            #[allow(unreachable_patterns, reason = "there may be others")]
-            _ => unreachable!(),
+            other => panic!("{other:?}"),
         }
     }
 
