@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
 mod address_map;
+mod ask;
 mod blocking;
 mod cluster;
 mod connecting;
@@ -145,6 +146,8 @@ pub struct RedisConnection {
     /// before the first connect.
     servers: Box<dyn Connection>,
     warnings: Vec<Warning>,
+    /// `None`: connected in the background.
+    primaries: Option<ask::Primaries>,
 }
 
 #[async_trait]
