@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) mod health;
 pub(crate) mod look;
 pub(crate) mod run;
 
@@ -28,6 +29,8 @@ pub(crate) enum Verb {
     Leader(look::Leader),
     #[command(subcommand)]
     Latch(look::Latch),
+    Ping(health::Ping),
+    Doctor(health::Doctor),
 }
 
 /// Where to connect. An option wins over the environment, and the environment over the file.

@@ -12,13 +12,16 @@ use crate::exit::{FAILED, Failure};
 mod args;
 mod connect;
 mod deadlocks;
+mod doctor;
 mod exit;
 mod inspect;
 mod latch;
 mod leader;
 mod ls;
+mod ping;
 mod release;
 mod run;
+mod servers;
 mod show;
 mod stage;
 mod views;
@@ -48,9 +51,14 @@ fn main() -> ExitCode {
     }
 }
 
-async fn work(Arguments { servers, verb }: Arguments) -> Result<u8, Failure> {
+async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure> {
     match verb {
         Verb::Run(run) => run::run(&servers, run).await,
+        Verb::Ping(ping) => ping::ping(&servers, &ping).await,
+        Verb::Doctor(doctor) => {
+            servers.url = doctor.servers.clone().or(servers.url);
+            doctor::doctor(&servers, &doctor).await
+        }
         verb => {
             let client = connect::connect(&servers, connect::client("")).await?;
             let done = look(&client, verb).await;
@@ -63,7 +71,7 @@ async fn work(Arguments { servers, verb }: Arguments) -> Result<u8, Failure> {
 /// What reads and changes the state of names.
 async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
     match verb {
-        Verb::Run(_) => Err(Failure::own("a run has a client of its own")),
+        Verb::Run(_) | Verb::Ping(_) | Verb::Doctor(_) => Err(Failure::own("this verb has a client of its own")),
         Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
         Verb::Ls(ls) => ls::ls(client, &ls).await,
         Verb::Release(release) => release::release(client, &release).await,
