@@ -31,6 +31,15 @@ pub(crate) enum Verb {
     Latch(look::Latch),
     Ping(health::Ping),
     Doctor(health::Doctor),
+    /// Writes the completions for a shell.
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Writes the man pages and all completions into a folder, for packages.
+    #[command(hide = true)]
+    Generate {
+        folder: PathBuf,
+    },
 }
 
 /// Where to connect. An option wins over the environment, and the environment over the file.

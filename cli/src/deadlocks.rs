@@ -35,7 +35,7 @@ struct WayOut {
 }
 
 pub(crate) async fn deadlocks(client: &Client, args: &Deadlocks) -> Result<u8, Failure> {
-    let search = client.deadlocks().starting_with(&args.prefix);
+    let search = client.deadlocks().starting_with(&args.start);
     let search = match args.lasting {
         Some(time) => search.lasting(time),
         None => search,

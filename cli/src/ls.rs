@@ -2,13 +2,13 @@
 
 use bowline::{Client, ErrorKind};
 
-use crate::args::look::Ls;
+use crate::args::look::{Kind, Ls};
 use crate::exit::{Failure, OK};
 use crate::show::{self, Style, clean};
 use crate::views::Name;
 
-pub(crate) async fn ls(client: &Client, Ls { prefix, kind, form }: &Ls) -> Result<u8, Failure> {
-    let found = list(client, prefix, *kind).await?;
+pub(crate) async fn ls(client: &Client, Ls { start, kind, form }: &Ls) -> Result<u8, Failure> {
+    let found = list(client, start, *kind).await?;
     if form.json {
         show::json(&found)?;
         return Ok(OK);
@@ -25,12 +25,8 @@ pub(crate) async fn ls(client: &Client, Ls { prefix, kind, form }: &Ls) -> Resul
 }
 
 /// The names, in order, with their holders and waiters.
-pub(crate) async fn list(
-    client: &Client,
-    prefix: &str,
-    kind: Option<crate::args::look::Kind>,
-) -> Result<Vec<Name>, Failure> {
-    let names = client.names().starting_with(prefix);
+pub(crate) async fn list(client: &Client, start: &str, kind: Option<Kind>) -> Result<Vec<Name>, Failure> {
+    let names = client.names().starting_with(start);
     let mut names = match kind {
         Some(kind) => names.of_kind(kind.into()),
         None => names,

@@ -14,6 +14,7 @@ mod connect;
 mod deadlocks;
 mod doctor;
 mod exit;
+mod generate;
 mod inspect;
 mod latch;
 mod leader;
@@ -54,6 +55,8 @@ fn main() -> ExitCode {
 async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure> {
     match verb {
         Verb::Run(run) => run::run(&servers, run).await,
+        Verb::Completions { shell } => generate::completions(shell),
+        Verb::Generate { folder } => generate::all(&folder),
         Verb::Ping(ping) => ping::ping(&servers, &ping).await,
         Verb::Doctor(doctor) => {
             servers.url = doctor.servers.clone().or(servers.url);
@@ -71,12 +74,12 @@ async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure>
 /// What reads and changes the state of names.
 async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
     match verb {
-        Verb::Run(_) | Verb::Ping(_) | Verb::Doctor(_) => Err(Failure::own("this verb has a client of its own")),
         Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
         Verb::Ls(ls) => ls::ls(client, &ls).await,
         Verb::Release(release) => release::release(client, &release).await,
         Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, &deadlocks).await,
         Verb::Leader(leader) => leader::leader(client, &leader).await,
         Verb::Latch(verb) => latch::latch(client, &verb).await,
+        other => Err(Failure::own(format!("not a look: {other:?}"))),
     }
 }

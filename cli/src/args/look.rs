@@ -60,8 +60,8 @@ pub(crate) struct Inspect {
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
     /// What the names begin with.
-    #[arg(default_value = "")]
-    pub(crate) prefix: String,
+    #[arg(default_value = "", hide_default_value = true, value_name = "START")]
+    pub(crate) start: String,
 
     /// Only this kind.
     #[arg(long)]
@@ -93,8 +93,8 @@ pub(crate) struct Release {
 #[derive(Debug, Args)]
 pub(crate) struct Deadlocks {
     /// What the names begin with.
-    #[arg(default_value = "")]
-    pub(crate) prefix: String,
+    #[arg(default_value = "", hide_default_value = true, value_name = "START")]
+    pub(crate) start: String,
 
     /// Only those that still last after this time.
     #[arg(long, value_parser = duration, value_name = "TIME")]

@@ -7,12 +7,25 @@ use clap::Args;
 
 use super::duration;
 
+/// As the table in README.md, in the form of a manual.
+const EXIT_STATUS: &str = "Exit status:
+    the command's own, or 128+n if it was killed by signal n
+    1       the lock was not granted: --try, or the end of --timeout (-E sets another code)
+    0       with --once: this period has had its run (-E sets another code)
+    123     the lock was lost; the command was ended, or ended too late
+    124     the command ran for longer than --at-most, and was ended
+    125     bowline failed: wrong arguments, or a server that cannot be used
+    126     the command was found, and cannot be run
+    127     the command was not found
+    128+n   bowline got signal n while it waited";
+
 /// Runs a command while it holds a lock.
 ///
 /// The command finds the name in BOWLINE_NAME and the fencing token in BOWLINE_TOKEN. If the lease is about to be lost,
 /// the command gets SIGTERM, and SIGKILL before anybody else can be granted the lock. The exit code is that of the
-/// command; see EXIT STATUS in bowline(1) for the others.
+/// command, or one of those below.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXIT_STATUS)]
 pub(crate) struct Run {
     /// The name of the lock: any text of up to 512 bytes.
     #[arg(required_unless_present = "all", conflicts_with = "all")]

@@ -10,8 +10,11 @@
 
 mod codes;
 mod crowd;
+mod health;
+mod look;
 mod lost;
 mod once;
+mod packages;
 mod program;
 mod servers;
 mod signals;
