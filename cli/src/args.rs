@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Latch(look::Latch),
     Ping(health::Ping),
     Doctor(health::Doctor),
+    #[cfg(feature = "top")]
+    Top(health::Top),
     /// Writes the completions for a shell.
     Completions {
         shell: clap_complete::Shell,

@@ -25,6 +25,8 @@ mod run;
 mod servers;
 mod show;
 mod stage;
+#[cfg(feature = "top")]
+mod top;
 mod views;
 
 fn main() -> ExitCode {
@@ -80,6 +82,8 @@ async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
         Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, &deadlocks).await,
         Verb::Leader(leader) => leader::leader(client, &leader).await,
         Verb::Latch(verb) => latch::latch(client, &verb).await,
+        #[cfg(feature = "top")]
+        Verb::Top(args) => top::top(client, &args).await,
         other => Err(Failure::own(format!("not a look: {other:?}"))),
     }
 }

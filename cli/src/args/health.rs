@@ -39,3 +39,23 @@ pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) form: Form,
 }
+
+/// Shows the names in use in a table that follows them.
+///
+/// Keys: s sorts by the next column, r reverses, / filters, the arrows scroll, q ends. A wait is counted from when it was
+/// first seen. The user needs the rights +scan and +info.
+#[cfg(feature = "top")]
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// What the names begin with.
+    #[arg(default_value = "", hide_default_value = true, value_name = "START")]
+    pub(crate) start: String,
+
+    /// Only this kind.
+    #[arg(long)]
+    pub(crate) kind: Option<super::look::Kind>,
+
+    /// How often the servers are asked.
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    pub(crate) every: Duration,
+}

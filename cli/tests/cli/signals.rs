@@ -52,8 +52,12 @@ fn state(pid: Pid) -> String {
 
 /// A program whose command has written its process id.
 fn with_command(server: &Server, traces: &Traces, lease: &str) -> (Running, Pid) {
-    let script =
-        format!("echo $$ > {}; while [ ! -e {} ]; do sleep 0.01; done; exit 4", traces.word("pid"), traces.word("go"));
+    let script = format!(
+        "echo $$ > {}; while [ ! -e {} ]; do sleep 0.01; done; echo > {}; exit 4",
+        traces.word("pid"),
+        traces.word("go"),
+        traces.word("went")
+    );
     let run = Running::start(bowline(&server.url(), &["run", "a", "--lease", lease, "--", "sh", "-c", &script]));
     traces.until("pid");
     let pid = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
@@ -69,6 +73,7 @@ fn a_program_that_is_stopped_stops_its_command() {
     run.signal(Signal::CONT);
     std::fs::write(traces.path("go"), "go").unwrap();
     assert_eq!(run.ended().code(), Some(4));
+    assert_eq!(traces.lines("went").len(), 1);
 }
 
 #[test]
@@ -82,4 +87,5 @@ fn a_command_that_was_stopped_for_longer_than_its_lease_does_not_go_on() {
     run.signal(Signal::CONT);
     assert_eq!(run.ended().code(), Some(123));
     assert!(kill_process(command, Signal::CONT).is_err(), "the command has ended");
+    assert!(traces.lines("went").is_empty(), "the command went on");
 }
