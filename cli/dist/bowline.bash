@@ -52,6 +52,9 @@ _bowline() {
             bowline,run)
                 cmd="bowline__subcmd__run"
                 ;;
+            bowline,top)
+                cmd="bowline__subcmd__top"
+                ;;
             bowline__subcmd__help,completions)
                 cmd="bowline__subcmd__help__subcmd__completions"
                 ;;
@@ -87,6 +90,9 @@ _bowline() {
                 ;;
             bowline__subcmd__help,run)
                 cmd="bowline__subcmd__help__subcmd__run"
+                ;;
+            bowline__subcmd__help,top)
+                cmd="bowline__subcmd__help__subcmd__top"
                 ;;
             bowline__subcmd__help__subcmd__latch,count-down)
                 cmd="bowline__subcmd__help__subcmd__latch__subcmd__count__subcmd__down"
@@ -146,7 +152,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --url --config --username --password-file --cacert --cert --key --prefix --help --version run inspect ls release deadlocks leader latch ping doctor completions generate help"
+            opts="-h -V --url --config --username --password-file --cacert --cert --key --prefix --help --version run inspect ls release deadlocks leader latch ping doctor top completions generate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -392,7 +398,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__help)
-            opts="run inspect ls release deadlocks leader latch ping doctor completions generate help"
+            opts="run inspect ls release deadlocks leader latch ping doctor top completions generate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -630,6 +636,20 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__help__subcmd__top)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1311,6 +1331,60 @@ _bowline() {
                     return 0
                     ;;
                 --label)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --username)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__top)
+            opts="-h --kind --every --url --config --username --password-file --cacert --cert --key --prefix --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kind)
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch once election rate redlock" -- "${cur}"))
+                    return 0
+                    ;;
+                --every)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

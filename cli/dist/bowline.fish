@@ -43,6 +43,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "leader" -d 'Shows w
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Shows the names in use in a table that follows them'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Writes the completions for a shell'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -238,6 +239,24 @@ complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l key -d 'The k
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l json -d 'Writes JSON, one document. Times are in milliseconds'
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l kind -d 'Only this kind' -r -f -a "lock\t''
+rw\t''
+semaphore\t''
+latch\t''
+once\t''
+election\t''
+rate\t''
+redlock\t''"
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'How often the servers are asked' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l username -d 'The user on the servers' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l password-file -d 'A file whose only line is the password. The environment variable BOWLINE_PASSWORD is the password itself' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l cacert -d 'The certificates of the authorities to trust, in PEM, instead of those of the system' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l cert -d 'The client\'s own certificate, in PEM' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l key -d 'The key of the client\'s own certificate, in PEM' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -l username -d 'The user on the servers' -r
@@ -256,18 +275,19 @@ complete -c bowline -n "__fish_bowline_using_subcommand generate" -l cert -d 'Th
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -l key -d 'The key of the client\'s own certificate, in PEM' -r
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "run" -d 'Runs a command while it holds a lock'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "completions" -d 'Writes the completions for a shell'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "run" -d 'Runs a command while it holds a lock'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "top" -d 'Shows the names in use in a table that follows them'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "completions" -d 'Writes the completions for a shell'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "count-down" -d 'Counts down by one, and prints what is left'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before'

@@ -144,3 +144,27 @@ fn a_wait_is_shown_on_a_terminal_only() {
     assert!(holder.ended().success());
     assert_eq!(crate::program::code(&quiet.wait_with_output().unwrap()), (0, String::new(), String::new()));
 }
+
+#[test]
+fn top_follows_the_names_and_ends_by_a_key() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let script = format!("echo > {}; sleep 100", traces.word("held"));
+    let _holder =
+        Running::start(bowline(&server.url(), &["run", "backup", "--label", "host-7", "--", "sh", "-c", &script]));
+    traces.until("held");
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("stty rows 24 cols 100; $B top --every 100ms; echo rc=$?\n");
+    terminal.shows("1 names, 1 held, 0 waiting");
+    terminal.shows("backup");
+    terminal.shows("host-7");
+    let _waiter = Running::start(bowline(&server.url(), &["run", "backup", "--", "true"]));
+    // Only what has changed is drawn.
+    until("the waiter is seen", || terminal.shown.lock().unwrap().contains("\x1b[33m"));
+    terminal.keys("/none");
+    terminal.shows("none_");
+    terminal.keys("\rq");
+    terminal.shows("rc=0");
+    let (found, _, err) = crate::program::code(&crate::program::output(&server.url(), &["top"]));
+    assert_eq!(found, 125);
+    assert!(err.contains("top needs a terminal"), "{err}");
+}
