@@ -159,7 +159,7 @@ fn top_follows_the_names_and_ends_by_a_key() {
     terminal.shows("host-7");
     let _waiter = Running::start(bowline(&server.url(), &["run", "backup", "--", "true"]));
     // Only what has changed is drawn.
-    until("the waiter is seen", || terminal.shown.lock().unwrap().contains("\x1b[33m"));
+    until("the waiter is seen", || terminal.shown.lock().unwrap().contains("38;5;3"));
     terminal.keys("/none");
     terminal.shows("none_");
     terminal.keys("\rq");
