@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::exit::{FAILED, NOT_EXECUTABLE, NOT_FOUND};
@@ -15,17 +16,14 @@ use crate::exit::{FAILED, NOT_EXECUTABLE, NOT_FOUND};
 const STAGE: &str = "__exec";
 
 /// What starts the command.
-#[cfg(target_os = "linux")]
 pub(crate) fn command(words: &[OsString]) -> Command {
     // The path of a program that was replaced meanwhile leads to the new one, and this one to the old.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("bowline").arg(STAGE).arg(std::process::id().to_string()).args(words);
-    command
-}
-
-/// What starts the command.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn command(words: &[OsString]) -> Command {
+    let own = Path::new("/proc/self/exe");
+    if cfg!(target_os = "linux") && own.exists() {
+        let mut command = Command::new(own);
+        command.arg0("bowline").arg(STAGE).arg(std::process::id().to_string()).args(words);
+        return command;
+    }
     let mut words = words.iter();
     let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
     command.args(words);

@@ -25,9 +25,7 @@ impl RedisConnection {
         let links = match &self.primaries {
             None => Vec::new(),
             Some(Primaries::One(link)) => vec![link.clone()],
-            Some(Primaries::Several(masters)) => {
-                masters.links(&self.slot_of_each_server().unwrap_or_else(|| vec![0]))
-            }
+            Some(Primaries::Several(masters)) => masters.links(&self.slot_of_each_server().unwrap_or_else(|| vec![0])),
         };
         let mut answers = Vec::with_capacity(links.len());
         for link in links {
