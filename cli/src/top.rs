@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use bowline::Client;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::health::Top;
-use crate::exit::{Failure, OK};
+use crate::exit::{Failure, OK, SIGNALLED};
 use crate::ls::list;
 
 mod draw;
@@ -17,6 +18,9 @@ use table::Table;
 
 /// How often keys are read.
 const KEYS: Duration = Duration::from_millis(50);
+
+/// The number of SIGTERM.
+const TERM: u8 = 15;
 
 pub(crate) async fn top(client: &Client, args: &Top) -> Result<u8, Failure> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
@@ -39,6 +43,8 @@ async fn follow(
     terminal: &mut ratatui::DefaultTerminal,
 ) -> Result<u8, Failure> {
     let failed = |error: std::io::Error| Failure::own(format!("terminal: {error}"));
+    // The terminal must not stay as it is now.
+    let mut ended = signal(SignalKind::terminate()).map_err(failed)?;
     loop {
         let mut look = Box::pin(async {
             tokio::time::sleep(args.every).await;
@@ -55,6 +61,7 @@ async fn follow(
                     }
                     break;
                 }
+                _ = ended.recv() => return Ok(SIGNALLED + TERM),
                 () = tokio::time::sleep(KEYS) => {}
             }
             while event::poll(Duration::ZERO).map_err(failed)? {
