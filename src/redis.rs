@@ -150,6 +150,16 @@ pub struct RedisConnection {
     primaries: Option<ask::Primaries>,
 }
 
+impl RedisConnection {
+    /// Sends a command to the primary, or to each master of the cluster, for the crate `bowline-cli` of the same
+    /// version. Each answer comes with the address that it is from. Not part of the public API.
+    #[doc(hidden)]
+    pub async fn ask_each(&self, words: &[&str]) -> Vec<(String, Result<Reply, ConnectionError>)> {
+        let Some(primaries) = &self.primaries else { return Vec::new() };
+        primaries.ask_each(&self.slot_of_each_server().unwrap_or_default(), words).await
+    }
+}
+
 #[async_trait]
 impl Connection for RedisConnection {
     fn inner(&self) -> Option<&dyn Connection> {

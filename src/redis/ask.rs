@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use ::redis::cmd;
 
-use super::RedisConnection;
 use super::cluster::Masters;
 use super::convert;
 use super::link::Link;
 use super::link::sending::lost;
-use crate::connection::{Connection, ConnectionError, Reply};
+use crate::connection::{ConnectionError, Reply};
 
 /// Where to find the links to the primaries.
 pub(super) enum Primaries {
@@ -17,15 +16,17 @@ pub(super) enum Primaries {
     Several(Masters),
 }
 
-impl RedisConnection {
-    /// Sends a command to the primary, or to each master of the cluster. Each answer comes with the address that it is
-    /// from. Not part of the public API: for the crate `bowline-cli` of the same version.
-    #[doc(hidden)]
-    pub async fn ask_each(&self, words: &[&str]) -> Vec<(String, Result<Reply, ConnectionError>)> {
-        let links = match &self.primaries {
-            None => Vec::new(),
-            Some(Primaries::One(link)) => vec![link.clone()],
-            Some(Primaries::Several(masters)) => masters.links(&self.slot_of_each_server().unwrap_or_else(|| vec![0])),
+impl Primaries {
+    /// Sends a command to each of them. In a cluster, they are the masters of these slots. Each answer comes with the
+    /// address that it is from.
+    pub(super) async fn ask_each(
+        &self,
+        slots: &[u16],
+        words: &[&str],
+    ) -> Vec<(String, Result<Reply, ConnectionError>)> {
+        let links = match self {
+            Self::One(link) => vec![link.clone()],
+            Self::Several(masters) => masters.links(slots),
         };
         let mut answers = Vec::with_capacity(links.len());
         for link in links {

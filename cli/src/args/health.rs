@@ -42,8 +42,8 @@ pub(crate) struct Doctor {
 
 /// Shows the names in use in a table that follows them.
 ///
-/// Keys: s sorts by the next column, r reverses, / filters, the arrows scroll, q ends. A wait is counted from when it was
-/// first seen. The user needs the rights +scan and +info.
+/// Keys: s sorts by the next column, r reverses, / filters, the arrows scroll, q ends. A wait is counted from when it
+/// was first seen. The user needs the rights +scan and +info.
 #[cfg(feature = "top")]
 #[derive(Debug, Args)]
 pub(crate) struct Top {

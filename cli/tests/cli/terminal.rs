@@ -168,3 +168,21 @@ fn top_follows_the_names_and_ends_by_a_key() {
     assert_eq!(found, 125);
     assert!(err.contains("top needs a terminal"), "{err}");
 }
+
+#[test]
+fn a_command_at_a_terminal_is_ended_with_all_that_it_has_started() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let mut terminal = Terminal::start(&server.url());
+    let trace = traces.word("trace");
+    terminal.keys(&format!(
+        "$B run a --lease 1s -- sh -c 'trap \"\" TERM; sleep 100 & echo be''gun; sleep 100; : {trace}'; echo rc=$?\n"
+    ));
+    terminal.shows("begun");
+    let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
+    terminal.shows("the lock was lost");
+    terminal.shows("rc=123");
+    assert!(crate::program::processes(&trace).is_empty());
+    // The shell and its other jobs are not ended.
+    terminal.keys("echo still he''re\n");
+    terminal.shows("still here");
+}
