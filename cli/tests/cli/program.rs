@@ -26,7 +26,7 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BOWLINE")) {
         command.env_remove(name);
     }
-    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env_remove("NO_COLOR")
+    command.env("HOME", "/nonexistent").env("LC_ALL", "C").env_remove("XDG_CONFIG_HOME").env_remove("NO_COLOR")
 }
 
 pub(crate) fn output(url: &str, arguments: &[&str]) -> Output {
