@@ -50,7 +50,8 @@ fn state(pid: Pid) -> String {
     stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest[..1].to_owned())
 }
 
-/// A program whose command has written its process id.
+/// A program whose command has written its process id. dash starts `sleep` by vfork, and would not show as stopped
+/// while that is under way.
 fn with_command(server: &Server, traces: &Traces, lease: &str) -> (Running, Pid) {
     let script = format!(
         "echo $$ > {}; while [ ! -e {} ]; do sleep 0.01; done; echo > {}; exit 4",
@@ -58,7 +59,7 @@ fn with_command(server: &Server, traces: &Traces, lease: &str) -> (Running, Pid)
         traces.word("go"),
         traces.word("went")
     );
-    let run = Running::start(bowline(&server.url(), &["run", "a", "--lease", lease, "--", "sh", "-c", &script]));
+    let run = Running::start(bowline(&server.url(), &["run", "a", "--lease", lease, "--", "bash", "-c", &script]));
     traces.until("pid");
     let pid = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
     (run, pid)
