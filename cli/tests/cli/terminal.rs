@@ -43,6 +43,13 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Has the shell continue its job. The shell would read itself what is typed before it has read this.
+    fn continues_in_foreground(&mut self) {
+        self.keys("fg\n");
+        self.shows("fg");
+        self.shows("run a");
+    }
+
     /// Waits until the terminal shows this, and forgets what it has shown until then.
     fn shows(&self, wanted: &str) {
         let mut seen = String::new();
@@ -103,13 +110,13 @@ fn a_job_is_stopped_and_continued_by_the_shell() {
     terminal.shows("begun");
     terminal.keys(CTRL_Z);
     terminal.shows("Stopped");
-    terminal.keys("fg\n");
+    terminal.continues_in_foreground();
     terminal.keys("again\n");
     terminal.shows("got:again");
     // In the background, it waits for the terminal as any job does.
     terminal.keys("$B run a --lease 10m -- sh -c 'read line; echo got:$line' &\n");
     until("it holds", || server.ttl_ms("bowline:lock:{a}") > 0);
-    terminal.keys("fg\n");
+    terminal.continues_in_foreground();
     terminal.keys("later\n");
     terminal.shows("got:later");
 }
