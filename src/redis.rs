@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
 mod address_map;
+mod ask;
 mod blocking;
 mod cluster;
 mod connecting;
@@ -145,6 +146,18 @@ pub struct RedisConnection {
     /// before the first connect.
     servers: Box<dyn Connection>,
     warnings: Vec<Warning>,
+    /// `None`: connected in the background.
+    primaries: Option<ask::Primaries>,
+}
+
+impl RedisConnection {
+    /// Sends a command to the primary, or to each master of the cluster, for the crate `bowline-cli` of the same
+    /// version. Each answer comes with the address that it is from. Not part of the public API.
+    #[doc(hidden)]
+    pub async fn ask_each(&self, words: &[&str]) -> Vec<(String, Result<Reply, ConnectionError>)> {
+        let Some(primaries) = &self.primaries else { return Vec::new() };
+        primaries.ask_each(&self.slot_of_each_server().unwrap_or_default(), words).await
+    }
 }
 
 #[async_trait]

@@ -28,6 +28,7 @@ use futures::stream::BoxStream;
 
 use super::dial::Dial;
 use super::failure::Failure;
+use super::link::Link;
 use super::link::calls::Answer;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
@@ -71,7 +72,22 @@ pub(super) struct Cluster {
     sharded: Option<Arc<Channels>>,
 }
 
+/// Where to find the links to the masters.
+pub(super) struct Masters(Arc<Router>);
+
+impl Masters {
+    /// The links to the masters of these slots, which may be down.
+    pub(super) fn links(&self, slots: &[u16]) -> Vec<Arc<Link>> {
+        let node = |slot: &u16| self.0.to_slot(*slot).ok()?.node;
+        slots.iter().filter_map(node).map(|node| node.link.clone()).collect()
+    }
+}
+
 impl Cluster {
+    pub(super) fn masters(&self) -> Masters {
+        Masters(Arc::clone(&self.router))
+    }
+
     /// Connects by reading the map of slots once.
     pub(super) async fn connect(
         executor: Arc<dyn Executor>,

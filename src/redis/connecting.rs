@@ -7,6 +7,7 @@ use futures::future::select;
 
 use super::RedisConnection;
 use super::address_map::AddressMap;
+use super::ask::Primaries;
 use super::cluster::{Cluster, Seeds};
 use super::dial::Dial;
 use super::dial::locate::Locate;
@@ -23,8 +24,8 @@ use crate::connection::{Connection, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
-/// A primary or a cluster, and the problems of its setup.
-type Connected = (Box<dyn Connection>, Vec<Warning>);
+/// A primary or a cluster, where to find its links, and the problems of its setup.
+type Connected = (Box<dyn Connection>, Primaries, Vec<Warning>);
 
 impl RedisConnection {
     /// Connects, in the background if the configuration says so.
@@ -49,7 +50,7 @@ impl RedisConnection {
                 Ok(Box::new(connection) as Box<dyn Connection>)
             })
         });
-        Ok(Self { servers: Box::new(later), warnings: Vec::new() })
+        Ok(Self { servers: Box::new(later), warnings: Vec::new(), primaries: None })
     }
 
     /// Connects, logs in and checks the server, within the command timeout. A second attempt is made only if the
@@ -63,13 +64,13 @@ impl RedisConnection {
         let seed = dialer.seed();
         let attempt = ConnectAttempt { executor, dialer, config, seed };
         let parts = options.parts()?;
-        let (servers, mut warnings) = match Servers::of(&parts)? {
+        let (servers, primaries, mut warnings) = match Servers::of(&parts)? {
             Servers::One(target) => attempt.connect_to_server(target, parts.announced).await?,
             Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
             Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,
         };
         warnings.extend(slow_timeout(config));
-        Ok(Self { servers, warnings })
+        Ok(Self { servers, warnings, primaries: Some(primaries) })
     }
 }
 
@@ -92,15 +93,16 @@ impl ConnectAttempt<'_> {
         let link = self.link(sentinels.clone());
         link.executor.spawn(Box::pin(watch(sentinels.clone(), link.clone())));
         let (single, warnings) =
-            Single::connect(link).await.map_err(|failure| self.not_connected(failure, &*sentinels))?;
-        Ok((Box::new(single), warnings))
+            Single::connect(link.clone()).await.map_err(|failure| self.not_connected(failure, &*sentinels))?;
+        Ok((Box::new(single), Primaries::One(link), warnings))
     }
 
     /// `announced`: for a server that is a node of a cluster.
     async fn connect_to_server(self, target: Target, announced: AddressMap) -> Result<Connected> {
         let target = Arc::new(target);
-        match Single::connect(self.link(Arc::new(target.clone()))).await {
-            Ok((single, warnings)) => Ok((Box::new(single), warnings)),
+        let link = self.link(Arc::new(target.clone()));
+        match Single::connect(link.clone()).await {
+            Ok((single, warnings)) => Ok((Box::new(single), Primaries::One(link), warnings)),
             Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target, announced)?).await,
             Err(failure) => Err(self.not_connected(failure, &target)),
         }
@@ -108,7 +110,8 @@ impl ConnectAttempt<'_> {
 
     async fn connect_to_cluster(self, seeds: Seeds) -> Result<Connected> {
         let (cluster, warnings) = Cluster::connect(self.executor, self.dialer, seeds, self.config, self.seed).await?;
-        Ok((Box::new(cluster), warnings))
+        let masters = cluster.masters();
+        Ok((Box::new(cluster), Primaries::Several(masters), warnings))
     }
 
     /// `None`: the runtime was shut down.

@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 
 /// All Markdown of the repository, by its path.
 fn pages() -> Vec<(PathBuf, String)> {
-    let folders = ["", "docs", "src/links", "benches"];
+    let folders = ["", "docs", "src/links", "benches", "cli"];
     let files = folders.into_iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
     let paths = files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ext| ext == "md"));
     paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
@@ -63,9 +64,16 @@ impl LossSignal {
         self.reason().is_some()
     }
 
+    /// The rest of the lease by the client's own count, as [`LockGuard::remaining`](crate::LockGuard::remaining)
+    /// returns it: of several holds, the shortest. Zero after a loss and after a release. Sends no command.
+    pub fn remaining(&self) -> Duration {
+        let remaining = |Watched { hold, executor }: &Watched| hold.remaining(executor.now());
+        self.holds.iter().map(remaining).min().unwrap_or_default()
+    }
+
     /// Whether all holds are still valid.
     pub(crate) fn is_held(&self) -> bool {
-        self.holds.iter().all(|Watched { hold, executor }| !hold.remaining(executor.now()).is_zero())
+        !self.remaining().is_zero()
     }
 
     /// The reason of the loss. `None` while the hold is held and after it was released in time.

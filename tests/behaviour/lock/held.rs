@@ -24,6 +24,7 @@ async fn uses<G: Held>(env: Env, guard: G) -> LossSignal {
     env.spawn(async move {
         let signal = guard.lost_signal();
         assert!(guard.is_valid() && !guard.remaining().is_zero());
+        assert!(!signal.remaining().is_zero() && signal.remaining() <= Duration::from_secs(30));
         assert_eq!((guard.name(), signal.name()), (&*name, &*name));
         assert!(guard.lost().now_or_never().is_none());
         assert_eq!(guard.protect(async { 7 }).await.unwrap(), 7);
@@ -46,6 +47,7 @@ async fn generic_code_takes_every_guard(env: Env) {
     ];
     for signal in signals {
         assert_eq!((signal.wait().await, signal.reason(), signal.is_lost()), (None, None, false));
+        assert!(signal.remaining().is_zero(), "released");
         let shown = format!("{signal:?}");
         assert!(shown.contains(signal.name()) && !shown.contains(&client.id().to_string()), "{shown}");
     }

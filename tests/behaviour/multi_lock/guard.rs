@@ -93,6 +93,7 @@ async fn the_lease_that_ends_first_counts(env: Env) {
     let short = client.lock("b").lock().holder(&holder).expires_after(Duration::from_secs(5)).await.unwrap();
     let guard = client.lock_all(&["a", "b", "c"]).acquire().holder(&holder).await.unwrap();
     assert!(guard.remaining() <= Duration::from_secs(5), "{:?}", guard.remaining());
+    assert!(guard.lost_signal().remaining() <= Duration::from_secs(5), "{:?}", guard.lost_signal().remaining());
     guard.release().await.unwrap();
     short.release().await.unwrap();
 }

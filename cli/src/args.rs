@@ -1,0 +1,89 @@
+//! What the command line can say. The sentences are those of the help and of the man page.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) mod health;
+pub(crate) mod look;
+pub(crate) mod run;
+
+/// Runs commands under distributed locks on Redis, and shows who holds and who waits.
+#[derive(Debug, Parser)]
+#[command(name = "bowline", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) servers: Servers,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(run::Run),
+    Inspect(look::Inspect),
+    Ls(look::Ls),
+    Release(look::Release),
+    Deadlocks(look::Deadlocks),
+    Leader(look::Leader),
+    #[command(subcommand)]
+    Latch(look::Latch),
+    Ping(health::Ping),
+    Doctor(health::Doctor),
+    #[cfg(feature = "top")]
+    Top(health::Top),
+    /// Writes the completions for a shell.
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Writes the man pages and all completions into a folder, for packages.
+    #[command(hide = true)]
+    Generate {
+        folder: PathBuf,
+    },
+}
+
+/// Where to connect. An option wins over the environment, and the environment over the file.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Servers")]
+pub(crate) struct Servers {
+    /// The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name,
+    /// redis-cluster://host,host. A password in an argument is visible to other users of this machine: use
+    /// --password-file or the environment.
+    #[arg(long, global = true, env = "BOWLINE_URL", hide_env_values = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout.
+    #[arg(long, global = true, env = "BOWLINE_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The user on the servers.
+    #[arg(long, global = true, env = "BOWLINE_USERNAME", value_name = "NAME")]
+    pub(crate) username: Option<String>,
+
+    /// A file whose only line is the password. The environment variable BOWLINE_PASSWORD is the password itself.
+    #[arg(long, global = true, env = "BOWLINE_PASSWORD_FILE", value_name = "FILE")]
+    pub(crate) password_file: Option<String>,
+
+    /// The certificates of the authorities to trust, in PEM, instead of those of the system.
+    #[arg(long, global = true, env = "BOWLINE_CACERT", value_name = "FILE")]
+    pub(crate) cacert: Option<String>,
+
+    /// The client's own certificate, in PEM.
+    #[arg(long, global = true, env = "BOWLINE_CERT", value_name = "FILE")]
+    pub(crate) cert: Option<String>,
+
+    /// The key of the client's own certificate, in PEM.
+    #[arg(long, global = true, env = "BOWLINE_KEY", value_name = "FILE")]
+    pub(crate) key: Option<String>,
+
+    /// The start of all keys. Programs with another prefix do not see these locks. The default is bowline.
+    #[arg(long, global = true, env = "BOWLINE_PREFIX", value_name = "TEXT")]
+    pub(crate) prefix: Option<String>,
+}
+
+/// A time such as `1h 30m`, `10s` or `250ms`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 10s, 250ms or 1h 30m"))
+}

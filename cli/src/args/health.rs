@@ -1,0 +1,61 @@
+//! The arguments of what looks at the servers.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::duration;
+use super::look::Form;
+
+/// Asks the servers who they are, and tells what bowline would warn of.
+#[derive(Debug, Args)]
+pub(crate) struct Ping {
+    #[command(flatten)]
+    pub(crate) form: Form,
+}
+
+/// Checks the servers against docs/deployments.md of bowline, with one verdict a line.
+///
+/// Exits as monitors expect: 0 if all is well, 1 with a warning, 2 with something bad, and 3 if nothing is wrong, but
+/// something could not be found out. Run it as a user who may read the settings (+config|get), or most is unknown.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The servers, as in --url.
+    #[arg(value_name = "URL")]
+    pub(crate) servers: Option<String>,
+
+    /// The shortest lease in use, which a failover should not outlast.
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "30s")]
+    pub(crate) lease: Duration,
+
+    /// Accepts what this check finds: replicas, persistence and so on. May be given several times.
+    #[arg(long, value_name = "CHECK")]
+    pub(crate) accept: Vec<String>,
+
+    /// How long to watch the servers' clocks for steps.
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    pub(crate) watch: Duration,
+
+    #[command(flatten)]
+    pub(crate) form: Form,
+}
+
+/// Shows the names in use in a table that follows them.
+///
+/// Keys: s sorts by the next column, r reverses, / filters, the arrows scroll, q ends. A wait is counted from when it
+/// was first seen. The user needs the rights +scan and +info.
+#[cfg(feature = "top")]
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// What the names begin with.
+    #[arg(default_value = "", hide_default_value = true, value_name = "START")]
+    pub(crate) start: String,
+
+    /// Only this kind.
+    #[arg(long)]
+    pub(crate) kind: Option<super::look::Kind>,
+
+    /// How often the servers are asked.
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    pub(crate) every: Duration,
+}

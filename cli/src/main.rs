@@ -1,0 +1,89 @@
+//! `bowline`: runs commands under distributed locks on Redis, and shows who holds and who waits.
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+use std::process::ExitCode;
+
+use bowline::Client;
+use clap::Parser;
+
+use crate::args::{Arguments, Verb};
+use crate::exit::{FAILED, Failure};
+
+mod args;
+mod connect;
+mod deadlocks;
+mod doctor;
+mod exit;
+mod generate;
+mod inspect;
+mod latch;
+mod leader;
+mod ls;
+mod ping;
+mod release;
+mod run;
+mod servers;
+mod show;
+mod stage;
+#[cfg(feature = "top")]
+mod top;
+mod views;
+
+fn main() -> ExitCode {
+    if let Some(code) = stage::of(std::env::args_os()) {
+        return code;
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { FAILED.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::own(format!("cannot start: {error}")))
+        .and_then(|runtime| runtime.block_on(work(arguments)));
+    match done {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            eprintln!("bowline: {}", failure.message);
+            failure.code.into()
+        }
+    }
+}
+
+async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(run) => run::run(&servers, run).await,
+        Verb::Completions { shell } => generate::completions(shell),
+        Verb::Generate { folder } => generate::all(&folder),
+        Verb::Ping(ping) => ping::ping(&servers, &ping).await,
+        Verb::Doctor(doctor) => {
+            servers.url = doctor.servers.clone().or(servers.url);
+            doctor::doctor(&servers, &doctor).await
+        }
+        verb => {
+            let client = connect::connect(&servers, connect::client("")).await?;
+            let done = look(&client, verb).await;
+            client.close().await;
+            done
+        }
+    }
+}
+
+/// What reads and changes the state of names.
+async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
+    match verb {
+        Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
+        Verb::Ls(ls) => ls::ls(client, &ls).await,
+        Verb::Release(release) => release::release(client, &release).await,
+        Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, &deadlocks).await,
+        Verb::Leader(leader) => leader::leader(client, &leader).await,
+        Verb::Latch(verb) => latch::latch(client, &verb).await,
+        #[cfg(feature = "top")]
+        Verb::Top(args) => top::top(client, &args).await,
+        other => Err(Failure::own(format!("not a look: {other:?}"))),
+    }
+}

@@ -1,0 +1,95 @@
+//! `ping`: which servers answer, and what bowline would warn of.
+
+use std::time::Duration;
+
+use bowline::{ErrorKind, PrimitiveKind};
+use serde::Serialize;
+
+use crate::args::Servers;
+use crate::args::health::Ping;
+use crate::exit::{Failure, OK};
+use crate::servers::{Asking, Server};
+use crate::show::{self, Style, clean};
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    servers: Vec<Primary>,
+    /// Whether the user may list names, as ls, top and deadlocks do.
+    may_list_names: bool,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Primary {
+    address: String,
+    version: Option<String>,
+    role: Option<String>,
+    replicas: Option<u64>,
+    eviction: Option<String>,
+    user: Option<String>,
+    latency_us: Option<u64>,
+    clock_difference_ms: Option<i64>,
+}
+
+pub(crate) async fn ping(servers: &Servers, Ping { form }: &Ping) -> Result<u8, Failure> {
+    let asking = Asking::connect(servers).await?;
+    let servers = asking.servers().await.iter().map(Primary::from).collect();
+    let warnings = asking.client.warnings().iter().map(ToString::to_string).collect();
+    let shown = Shown { servers, may_list_names: may_list_names(&asking).await?, warnings };
+    asking.client.close().await;
+    if form.json {
+        show::json(&shown)?;
+    } else {
+        show::lines(&shown.lines(Style::of_output()))?;
+    }
+    Ok(OK)
+}
+
+/// Asks for a page of names.
+pub(crate) async fn may_list_names(asking: &Asking) -> Result<bool, Failure> {
+    match asking.client.names().of_kind(PrimitiveKind::Lock).next_page().await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Denied => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<&Server> for Primary {
+    fn from(server: &Server) -> Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Self {
+            address: server.address.clone(),
+            version: server.version(),
+            role: server.info("role").map(str::to_owned),
+            replicas: server.number("connected_slaves"),
+            eviction: server.eviction().map(str::to_owned),
+            user: server.user.clone(),
+            latency_us: server.latency.map(micros),
+            clock_difference_ms: server.clock,
+        }
+    }
+}
+
+impl Shown {
+    fn lines(&self, style: Style) -> Vec<String> {
+        let or = |text: &Option<String>| text.as_deref().map_or_else(|| "unknown".to_owned(), clean);
+        let mut lines = Vec::new();
+        for server in &self.servers {
+            lines.push(style.bold(&clean(&server.address)));
+            lines.push(format!("  server     {}, {}", or(&server.version), or(&server.role)));
+            let replicas = server.replicas.map_or_else(|| "unknown".to_owned(), |replicas| replicas.to_string());
+            lines.push(format!("  replicas   {replicas}"));
+            lines.push(format!("  eviction   {}", or(&server.eviction)));
+            lines.push(format!("  user       {}", or(&server.user)));
+            let latency = server.latency_us.map(|latency| format!("{latency} us"));
+            lines.push(format!("  latency    {}", or(&latency)));
+            let clock = server.clock_difference_ms.map(|clock| format!("{clock} ms ahead of this machine"));
+            lines.push(format!("  clock      {}", or(&clock)));
+        }
+        let list = if self.may_list_names { "all, also to list names" } else { "all, but not to list names (+scan)" };
+        lines.push(format!("rights       {list}"));
+        lines
+            .extend(self.warnings.iter().map(|warning| format!("{}      {}", style.yellow("warning"), clean(warning))));
+        lines
+    }
+}

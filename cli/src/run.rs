@@ -1,0 +1,137 @@
+//! `run`: a command that runs while a lock is held.
+
+use std::time::Duration;
+
+use bowline::{Client, ErrorKind};
+
+use crate::args::Servers;
+use crate::args::run::Run;
+use crate::connect;
+use crate::exit::{self, Failure, LOST, NO, OK, SIGNALLED, TIMED_OUT};
+
+mod child;
+mod granted;
+mod once;
+mod progress;
+mod session;
+mod signals;
+mod times;
+
+use granted::Granted;
+use session::{Session, Watched};
+use signals::Signals;
+use times::Times;
+
+/// Why the command did not run.
+enum NotRun {
+    /// Somebody else holds.
+    Conflict,
+    /// This period has had its run.
+    Skipped,
+    /// A signal came first.
+    Interrupted(u8),
+}
+
+pub(crate) async fn run(servers: &Servers, run: Run) -> Result<u8, Failure> {
+    let times = Times::of(&run)?;
+    let mut signals = Signals::new().map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
+    let label = run.label.clone().unwrap_or_else(own_label);
+    let mut own = connect::client(&label);
+    own.insert("lease".to_owned(), format!("{}ms", run.lease.as_millis()).into());
+    let client = tokio::select! {
+        connected = connect::connect(servers, own) => connected?,
+        signal = signals.interrupt() => return Ok(SIGNALLED.saturating_add(signal)),
+    };
+    let ended = match run.mode.once {
+        Some(period) => once::run(&client, &run, period, times, &mut signals).await,
+        None => hold(&client, &run, times, &mut signals).await,
+    };
+    client.close().await;
+    ended
+}
+
+async fn hold(client: &Client, run: &Run, times: Times, signals: &mut Signals) -> Result<u8, Failure> {
+    let acquired = tokio::select! {
+        acquired = granted::acquire(client, run) => acquired,
+        signal = signals.interrupt() => return Ok(not_run(run, NotRun::Interrupted(signal))),
+        never = progress::show(client, run) => match never {},
+    };
+    let granted = match acquired {
+        Ok(Some(granted)) => granted,
+        Ok(None) => return Ok(not_run(run, NotRun::Conflict)),
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            if !run.quiet {
+                eprintln!("bowline: {error:#}");
+            }
+            return Ok(not_run(run, NotRun::Conflict));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let hold = granted.signal();
+    let mut session = Session::new(run, times, signals);
+    let watched = match session.start(&granted.name(run), granted.token(run)) {
+        Ok(()) => session.watch(&hold).await,
+        Err(failure) => {
+            released(run, granted).await;
+            return Err(failure);
+        }
+    };
+    let lost = hold.reason().map(|loss| loss.to_string());
+    let is_released = released(run, granted).await;
+    Ok(code(run, watched, lost.as_deref(), is_released))
+}
+
+/// Whether the hold lasted until its release.
+async fn released(run: &Run, granted: Granted) -> bool {
+    match granted.release().await {
+        Err(error) if error.kind() == ErrorKind::Lost => false,
+        Err(error) => {
+            if !run.quiet {
+                eprintln!("bowline: not released, and ends with its lease: {error:#}");
+            }
+            true
+        }
+        Ok(()) => true,
+    }
+}
+
+fn code(run: &Run, watched: Watched, lost: Option<&str>, is_released: bool) -> u8 {
+    match watched {
+        Watched::Exited(status) if is_released => exit::of(status),
+        Watched::Exited(_) | Watched::Lost => {
+            let why = lost.unwrap_or("the lease could not be renewed in time");
+            eprintln!("bowline: {}: the lock was lost: {why}", shown(run));
+            LOST
+        }
+        Watched::TooLong => TIMED_OUT,
+    }
+}
+
+fn not_run(run: &Run, why: NotRun) -> u8 {
+    match why {
+        NotRun::Conflict => run.conflict_exit_code.unwrap_or(NO),
+        NotRun::Skipped => run.conflict_exit_code.unwrap_or(OK),
+        NotRun::Interrupted(signal) => SIGNALLED.saturating_add(signal),
+    }
+}
+
+/// The name, or all of them.
+fn shown(run: &Run) -> String {
+    run.name.clone().unwrap_or_else(|| run.mode.all.join(","))
+}
+
+/// The host and the process id, cut so that it is a valid label.
+fn own_label() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host: String = host.chars().filter(|c| !c.is_control()).take(40).collect();
+    let label = format!("{host}:{}", std::process::id());
+    if label.len() <= bowline::MAX_LABEL { label } else { std::process::id().to_string() }
+}
+
+/// Sleeps for that time, or forever.
+async fn sleep(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,140 @@
+//! The command and its hold: what ends the one when the other one ends.
+
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use bowline::{Loss, LossSignal};
+use rustix::process::Signal;
+
+use super::child::{Child, Group};
+use super::signals::{self, Signals};
+use super::sleep;
+use super::times::Times;
+use crate::args::run::Run;
+use crate::exit::Failure;
+
+/// The longest sleep. A timer stands still while the machine is suspended, and the lease does not.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Why a command is no longer watched.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Watched {
+    Exited(ExitStatus),
+    /// It was ended, because the hold was lost or about to be.
+    Lost,
+    /// It was ended, because it ran for too long.
+    TooLong,
+}
+
+/// A command that runs, and the signals of this process.
+pub(super) struct Session<'a> {
+    run: &'a Run,
+    times: Times,
+    signals: &'a mut Signals,
+    child: Option<Child>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(run: &'a Run, times: Times, signals: &'a mut Signals) -> Self {
+        Self { run, times, signals, child: None }
+    }
+
+    pub(super) fn run(&self) -> &'a Run {
+        self.run
+    }
+
+    /// Starts the command.
+    pub(super) fn start(&mut self, name: &str, token: Option<String>) -> Result<(), Failure> {
+        let variables = [("BOWLINE_NAME", Some(name.to_owned())), ("BOWLINE_TOKEN", token)];
+        self.child = Some(Child::start(&self.run.command, &variables)?);
+        Ok(())
+    }
+
+    /// Waits for the end of the command, and ends it in time if the hold ends before.
+    ///
+    /// May be dropped: the command goes on.
+    pub(super) async fn watch(&mut self, hold: &LossSignal) -> Watched {
+        let Self { times, signals, child: Some(child), .. } = self else { return Watched::Lost };
+        let mut lost = Box::pin(hold.wait());
+        let mut too_long = Box::pin(sleep(times.at_most));
+        loop {
+            if let Some(status) = child.ended() {
+                return Watched::Exited(status);
+            }
+            let left = hold.remaining();
+            if left <= times.least() {
+                end(child, signals, *times, hold).await;
+                return Watched::Lost;
+            }
+            tokio::select! {
+                signal = signals.next() => pass(signal, child, *times, hold).await,
+                () = tokio::time::sleep((left - times.least()).min(LONGEST)) => {}
+                _ = &mut lost => {
+                    end(child, signals, *times, hold).await;
+                    return Watched::Lost;
+                }
+                () = &mut too_long => {
+                    end(child, signals, *times, hold).await;
+                    return Watched::TooLong;
+                }
+            }
+        }
+    }
+
+    /// Ends a command whose watch was dropped.
+    pub(super) async fn end(&mut self, hold: &LossSignal) {
+        if let Self { times, signals, child: Some(child), .. } = self {
+            end(child, signals, *times, hold).await;
+        }
+    }
+}
+
+/// Passes a signal on to the command.
+async fn pass(signal: Signal, child: &mut Child, times: Times, hold: &LossSignal) {
+    match (signal, child.group()) {
+        // The terminal has sent these to the command as well.
+        (Signal::INT | Signal::QUIT | Signal::WINCH, Group::Shared) | (Signal::CHILD, _) => {}
+        (Signal::TSTP, group) => {
+            // Who is stopped does not renew. So the command must not go on: it is stopped in any case.
+            if group == Group::Own || !child.stops().await {
+                child.signal(Signal::STOP);
+            }
+            signals::stop();
+        }
+        // After a long stop, the hold may be lost: the command must not go on then.
+        (Signal::CONT, _) if hold.remaining() > times.margin => child.signal(Signal::CONT),
+        (Signal::WINCH, Group::Own) => child.signal(signal),
+        _ if signals::is_ending(signal) => child.signal(signal),
+        _ => {}
+    }
+}
+
+/// Ends the command: by SIGTERM, and by SIGKILL when its time is over.
+async fn end(child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
+    let began = Instant::now();
+    let until_kill = || {
+        let patience = times.kill_after.saturating_sub(began.elapsed());
+        match hold.reason() {
+            // Others may be granted the lock when the lease is over.
+            None | Some(Loss::Expired) => patience.min(hold.remaining().saturating_sub(times.margin)),
+            // The hold has ended already, whatever is done now.
+            Some(_) => patience,
+        }
+    };
+    if !until_kill().is_zero() {
+        child.signal(Signal::TERM);
+        // A stopped process would not see it.
+        child.signal(Signal::CONT);
+    }
+    loop {
+        let left = until_kill();
+        if child.ended().is_some() || left.is_zero() {
+            break;
+        }
+        tokio::select! {
+            _ = signals.next() => {}
+            () = tokio::time::sleep(left.min(LONGEST)) => {}
+        }
+    }
+    child.kill().await;
+}

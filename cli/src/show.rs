@@ -1,0 +1,94 @@
+//! How things are shown: JSON for scripts, and text with colours on a terminal.
+
+use std::io::{self, IsTerminal, Write, stdout};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// Writes one document and a line end.
+pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::own(format!("JSON: {error}")))?;
+    lines(&[text])
+}
+
+/// Writes lines. A reader that has gone, such as `head`, is no error.
+pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    let written = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::own(format!("cannot write to the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Colours, if the output is a terminal and nobody asks for none: <https://no-color.org>.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style(bool);
+
+impl Style {
+    pub(crate) fn of_output() -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self(stdout().is_terminal() && !no_color)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.painted("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.painted("33", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.painted("31", text)
+    }
+
+    fn painted(self, color: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{color}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// What others have chosen must not command the terminal, or look like more than one line.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// A time for people, with two units at most.
+pub(crate) fn time(time: Duration) -> String {
+    let (seconds, millis) = (time.as_secs(), time.subsec_millis());
+    match seconds {
+        0 => format!("{millis}ms"),
+        1..60 => format!("{seconds}.{}s", millis / 100),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {}h", seconds / 86400, seconds % 86400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_for_people() {
+        let s = Duration::from_secs_f64;
+        for (seconds, shown) in
+            [(0.25, "250ms"), (29.98, "29.9s"), (61.0, "1m 1s"), (3700.0, "1h 1m"), (90000.0, "1d 1h")]
+        {
+            assert_eq!(time(s(seconds)), shown);
+        }
+    }
+
+    #[test]
+    fn names_cannot_command_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\nc"), "a?[2Jb?c");
+    }
+}

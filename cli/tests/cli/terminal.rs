@@ -1,0 +1,195 @@
+//! The program in a shell at a terminal: keys, job control, the line of progress.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+
+use bowline_testkit::server::Server;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::program::{BOWLINE, Running, Traces, bowline, clean, until, waiters};
+
+/// An interactive shell at a terminal of its own.
+struct Terminal {
+    shell: Child,
+    keys: File,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn start(url: &str) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap();
+        let end = || OpenOptions::new().read(true).write(true).open(path.to_str().unwrap()).unwrap();
+        let mut shell = Command::new("setsid");
+        shell.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]).stdin(end()).stdout(end()).stderr(end());
+        let shell = clean(&mut shell).env("BOWLINE_URL", url).env("B", BOWLINE).env("TERM", "dumb").spawn().unwrap();
+        let keys = File::from(master);
+        let shown = Arc::new(Mutex::new(String::new()));
+        let (mut reader, all) = (keys.try_clone().unwrap(), shown.clone());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                all.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+            }
+        });
+        Self { shell, keys, shown }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Has the shell continue its job. The shell would read itself what is typed before it has read this.
+    fn continues_in_foreground(&mut self) {
+        self.keys("fg\n");
+        self.shows("fg");
+        self.shows("run a");
+    }
+
+    /// Waits until the terminal shows this, and forgets what it has shown until then.
+    fn shows(&self, wanted: &str) {
+        let mut seen = String::new();
+        let mut found = false;
+        let began = std::time::Instant::now();
+        while !found {
+            let mut shown = self.shown.lock().unwrap();
+            if let Some(at) = shown.find(wanted) {
+                shown.drain(..at + wanted.len());
+                found = true;
+            }
+            seen.clone_from(&shown);
+            drop(shown);
+            assert!(found || began.elapsed().as_secs() < 30, "no {wanted:?} in {seen:?}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const CTRL_Z: &str = "\x1a";
+
+#[test]
+fn a_command_reads_the_terminal_and_gets_its_keys() {
+    let server = Server::start();
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("$B run a -- sh -c 'echo be''gun; read line; echo got:$line; cat'; echo rc=$?\n");
+    terminal.shows("begun");
+    terminal.keys("hello\n");
+    terminal.shows("got:hello");
+    terminal.keys(CTRL_D);
+    terminal.shows("rc=0");
+    terminal.keys("$B run a -- sh -c 'trap \"echo inter''rupted; exit 9\" INT; echo be''gun; while :; do sleep 0.01; done'; echo rc=$?\n");
+    terminal.shows("begun");
+    terminal.keys(CTRL_C);
+    terminal.shows("interrupted");
+    terminal.shows("rc=9");
+    terminal.keys("$B run a -- sleep 100\n");
+    until("it holds", || server.ttl_ms("bowline:lock:{a}") > 0);
+    terminal.keys(CTRL_C);
+    terminal.keys("echo rc=$?\n");
+    terminal.shows("rc=130");
+}
+
+#[test]
+fn a_job_is_stopped_and_continued_by_the_shell() {
+    let server = Server::start();
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("$B run a --lease 10m -- sh -c 'echo be''gun; read line; echo got:$line'\n");
+    terminal.shows("begun");
+    terminal.keys(CTRL_Z);
+    terminal.shows("Stopped");
+    terminal.continues_in_foreground();
+    terminal.keys("again\n");
+    terminal.shows("got:again");
+    // In the background, it waits for the terminal as any job does.
+    terminal.keys("$B run a --lease 10m -- sh -c 'read line; echo got:$line' &\n");
+    until("it holds", || server.ttl_ms("bowline:lock:{a}") > 0);
+    terminal.continues_in_foreground();
+    terminal.keys("later\n");
+    terminal.shows("got:later");
+}
+
+#[test]
+fn a_script_and_a_pipeline_have_the_terminal_too() {
+    let server = Server::start();
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("sh -c '$B run a -- sh -c \"read x; echo got:\\$x\"; echo rest of the scr''ipt'\n");
+    terminal.keys("word\n");
+    terminal.shows("got:word");
+    terminal.shows("rest of the script");
+    terminal.keys("$B run a -- sh -c 'read x; echo $x' | sed s/^/piped:/\n");
+    terminal.keys("word\n");
+    terminal.shows("piped:word");
+}
+
+#[test]
+fn a_wait_is_shown_on_a_terminal_only() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let script = format!("echo > {}; while [ ! -e {} ]; do sleep 0.01; done", traces.word("held"), traces.word("go"));
+    let mut holder =
+        Running::start(bowline(&server.url(), &["run", "a", "--label", "host-7", "--", "sh", "-c", &script]));
+    traces.until("held");
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("$B run a -- echo gra''nted\n");
+    terminal.shows("waiting for a: place 1 of 1; held by host-7 for ");
+    let quiet = bowline(&server.url(), &["run", "a", "--", "true"]).spawn().unwrap();
+    until("both wait", || waiters(&server, "a") == 2);
+    std::fs::write(traces.path("go"), "go").unwrap();
+    terminal.shows("granted");
+    assert!(holder.ended().success());
+    assert_eq!(crate::program::code(&quiet.wait_with_output().unwrap()), (0, String::new(), String::new()));
+}
+
+#[test]
+fn top_follows_the_names_and_ends_by_a_key() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let script = format!("echo > {}; sleep 100", traces.word("held"));
+    let _holder =
+        Running::start(bowline(&server.url(), &["run", "backup", "--label", "host-7", "--", "sh", "-c", &script]));
+    traces.until("held");
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("stty rows 24 cols 100; $B top --every 100ms; echo rc=$?\n");
+    terminal.shows("1 names, 1 held, 0 waiting");
+    terminal.shows("backup");
+    terminal.shows("host-7");
+    let _waiter = Running::start(bowline(&server.url(), &["run", "backup", "--", "true"]));
+    // Only what has changed is drawn.
+    until("the waiter is seen", || terminal.shown.lock().unwrap().contains("38;5;3"));
+    terminal.keys("/none");
+    terminal.shows("none_");
+    terminal.keys("\rq");
+    terminal.shows("rc=0");
+    let (found, _, err) = crate::program::code(&crate::program::output(&server.url(), &["top"]));
+    assert_eq!(found, 125);
+    assert!(err.contains("top needs a terminal"), "{err}");
+}
+
+#[test]
+fn a_command_at_a_terminal_is_ended_with_all_that_it_has_started() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let mut terminal = Terminal::start(&server.url());
+    let trace = traces.word("trace");
+    terminal.keys(&format!(
+        "$B run a --lease 1s -- sh -c 'trap \"\" TERM; sleep 100 & echo be''gun; sleep 100; : {trace}'; echo rc=$?\n"
+    ));
+    terminal.shows("begun");
+    let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
+    terminal.shows("the lock was lost");
+    terminal.shows("rc=123");
+    assert!(crate::program::processes(&trace).is_empty());
+    // The shell and its other jobs are not ended.
+    terminal.keys("echo still he''re\n");
+    terminal.shows("still here");
+}
