@@ -18,24 +18,19 @@ use crate::protocol::kind::Kind;
 use crate::protocol::once::reply::RunInspected;
 use crate::protocol::reply::ServerMillis;
 
+use period::Period;
 use run::Running;
-use schedule::Period;
 
 pub use run::Run;
-pub use schedule::Schedule;
+pub use schedule::{MAX_PERIOD, MIN_PERIOD, Schedule};
 pub use state::{LastRun, OnceState, RunOutcome};
 
 #[cfg(feature = "cron")]
 mod cron;
+mod period;
 pub(crate) mod run;
 mod schedule;
 mod state;
-
-/// The shortest [period of one length](Schedule::every): 1 second.
-pub const MIN_PERIOD: Duration = Duration::from_secs(1);
-
-/// The longest [period of one length](Schedule::every): 366 days.
-pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// How often a call that reaches the server in another period than was expected tries the next one.
 const MOST_TRIES: usize = 2;
@@ -128,11 +123,12 @@ impl Once {
     /// it returns `None`, and `work` is not called. Never waits.
     ///
     /// Sends one command before the work and one after it. With a pattern of cron, a call that reaches the server in
-    /// another period than the client expected sends a second one. The run has ended well when the work returns, whatever it
-    /// returns.
+    /// another period than the client expected sends a second one. The run has ended well when the work returns,
+    /// whatever it returns.
     ///
     /// # Errors
-    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the length of the period or a time is invalid. Nothing was sent.
+    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the length of the period or a time is invalid. Nothing
+    ///   was sent.
     /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done, or it lasted for longer than
     ///   [`at_most`](Self::at_most). The work was stopped where it awaits. Another run may have begun.
     /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the end of the run found something

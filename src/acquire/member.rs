@@ -92,9 +92,10 @@ impl<'a> Member<'a> {
         self.context.engine.open_in_cohort(keys, self.number, (*amount, retained.is_some()), *lease, now)
     }
 
-    /// The member has failed. After a failure to reach the server or its replicas, a request for more than the
-    /// limit, or an operator who drops the waiters, those that waited when the member began to ask would fail for the same reason. They fail now, and not one
-    /// after the other. `since`: the time since which the member has had no usable answer.
+    /// The member has failed. After a failure to reach the server or its replicas, a request for more than the limit,
+    /// or an operator who drops the waiters, those that waited when the member began to ask would fail for the same
+    /// reason. They fail now, and not one after the other. `since`: the time since which the member has had no usable
+    /// answer.
     pub(super) fn fail(&self, error: &Error, since: Option<Instant>) {
         use ErrorKind::{Certificate, Denied, Dropped, OverLimit, Refused, Unacknowledged, Unavailable, Unsupported};
         let reach = match error.kind() {

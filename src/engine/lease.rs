@@ -1,7 +1,7 @@
 //! One hold and its lease, counted on the client's monotonic clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
@@ -21,7 +21,6 @@ mod state;
 mod term;
 mod units;
 
-use asked::Asked;
 pub(crate) use count::{ORDINARY, answer_within, deadline, drift};
 pub use loss::Loss;
 use state::{AtomicState, LeaseState};
@@ -56,7 +55,7 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: AtomicState,
-    asked: Asked,
+    asked: AtomicBool,
     /// Notified when the hold is lost or released, and when somebody asks the holder to release.
     over: Event,
 }
@@ -82,7 +81,7 @@ impl Hold {
             replicas: 0,
             longest: AtomicU64::new(millis(lease)),
             state: AtomicState::held(deadline),
-            asked: Asked::default(),
+            asked: AtomicBool::new(false),
             over: Event::new(),
         }
     }

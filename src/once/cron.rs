@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
-use super::schedule::Period;
+use super::period::Period;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::reply::ServerMillis;
 

@@ -3,12 +3,18 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::{MAX_PERIOD, MIN_PERIOD};
+use super::period::Period;
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
 
 #[cfg(feature = "cron")]
 use super::cron::Pattern;
+
+/// The shortest [period of one length](Schedule::every): 1 second.
+pub const MIN_PERIOD: Duration = Duration::from_secs(1);
+
+/// The longest [period of one length](Schedule::every): 366 days.
+pub const MAX_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// When the periods of a [`Once`](crate::Once) begin, always by the server's clock.
 ///
@@ -32,15 +38,6 @@ enum Ticks {
     Every(Duration),
     #[cfg(feature = "cron")]
     Cron(Pattern),
-}
-
-/// What the server is told of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Period {
-    /// When it begins, in milliseconds since 1970. 0: the server knows by the length.
-    pub(super) first: u64,
-    /// In milliseconds.
-    pub(super) length: u64,
 }
 
 impl Schedule {
@@ -81,10 +78,10 @@ impl Schedule {
 
     /// The period that contains `now`.
     pub(super) fn period_at(&self, now: ServerMillis) -> Period {
-        match &self.0 {
-            Ticks::Every(length) => Period { first: 0, length: millis(*length) },
+        match (&self.0, now) {
+            (Ticks::Every(length), _) => Period { first: 0, length: millis(*length) },
             #[cfg(feature = "cron")]
-            Ticks::Cron(pattern) => pattern.period_at(now),
+            (Ticks::Cron(pattern), now) => pattern.period_at(now),
         }
     }
 

@@ -22,8 +22,8 @@ pub(crate) enum Kind {
     Vote,
     /// Runs that happen once in a period.
     Once {
-        /// When the one period begins in which a run may begin, in milliseconds since 1970. 0: each multiple of `period`
-        /// begins a period.
+        /// When the one period begins in which a run may begin, in milliseconds since 1970. 0: each multiple of
+        /// `period` begins a period.
         first: u64,
         /// In milliseconds.
         period: u64,

@@ -6,6 +6,7 @@ use std::future::IntoFuture;
 
 use bowline::{ErrorKind, Loss, Whose};
 use futures::FutureExt;
+use futures::future::select_all;
 
 use crate::support::env::{Env, on_every_server};
 
@@ -105,33 +106,44 @@ async fn a_guard_of_several_is_asked_for_one(env: Env) {
 async fn a_member_of_a_cohort_tells_the_next(env: Env) {
     let a = env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await;
     let b = env.client().await;
-    let guard = a.lock("a").lock().non_fair().await.unwrap();
-    let next = env.spawn(a.lock("a").lock().non_fair().timeout(LONG).into_future());
-    env.eventually("it waits", async || a.stats().waiting == 1).await;
-    // With a signal, the hand-off makes another hold.
-    let (signal, token) = (guard.lost_signal(), guard.token());
-    assert!(b.lock("a").ask_to_release().await.unwrap());
-    env.soon("it is told", guard.asked_to_release()).await;
-    guard.release().await.unwrap();
-    let next = env.soon("the next", next).await.unwrap();
-    assert!(next.is_asked_to_release(), "{next:?} after {token}");
-    assert!(!signal.is_lost());
-    next.release().await.unwrap();
+    for is_watched in [false, true] {
+        // A cohort of three, whose first member gets a hold for all of them.
+        let first = a.lock("a").lock().non_fair().await.unwrap();
+        let members = (0..3).map(|_| env.spawn(a.lock("a").lock().non_fair().timeout(LONG).into_future()));
+        let members: Vec<_> = members.collect();
+        env.eventually("they wait", async || a.stats().waiting == 3).await;
+        first.release().await.unwrap();
+        let (guard, _, members) = env.soon("the first member", select_all(members)).await;
+        let guard = guard.unwrap();
+        // A hold that is watched is not handed off in place.
+        let signal = is_watched.then(|| guard.lost_signal());
+        assert!(b.lock("a").ask_to_release().await.unwrap());
+        env.soon("it is told", guard.asked_to_release()).await;
+        let token = guard.token();
+        guard.release().await.unwrap();
+        let (next, _, members) = env.soon("the next", select_all(members)).await;
+        let next = next.unwrap();
+        assert_eq!(next.token().get(), token.get() + 1, "it was handed off");
+        assert!(next.is_asked_to_release() && signal.is_none_or(|signal| !signal.is_lost()));
+        next.release().await.unwrap();
+        let (last, ..) = env.soon("the last", select_all(members)).await;
+        last.unwrap().release().await.unwrap();
+    }
 }
 
 async fn an_idle_lock_is_released(env: Env) {
     let (a, b) = (env.client().await, env.client().await);
+    let is_idle = async || a.lock("a").inspect().await.unwrap().holder.and_then(|holder| holder.idle);
     a.lock("a").lock().retained(KEPT).await.unwrap().release().await.unwrap();
-    assert_eq!(a.stats().retained, 1);
+    assert_eq!(is_idle().await, Some(true));
     assert!(b.lock("a").ask_to_release().await.unwrap());
-    env.eventually("it is free", async || b.lock("a").inspect().await.unwrap().holder.is_none()).await;
-    assert_eq!(a.stats().retained, 0);
+    env.eventually("it is free", async || is_idle().await.is_none()).await;
     // One in use does not become idle after the request.
     let guard = a.lock("a").lock().retained(KEPT).await.unwrap();
     assert!(b.lock("a").ask_to_release().await.unwrap());
     env.soon("it is told", guard.asked_to_release()).await;
     guard.release().await.unwrap();
-    assert_eq!(a.stats().retained, 0);
+    assert_eq!(is_idle().await, None);
 }
 
 async fn what_makes_no_sense_is_refused(env: Env) {

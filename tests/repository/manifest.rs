@@ -192,6 +192,7 @@ fn workflows_call_scripts_that_exist() {
                 "tests/differential/agree.rs",
                 "testkit/src/deployment.rs",
                 "testkit/src/env/application.rs",
+                "tests/faults/processes/jobs.rs",
             ];
             let is_read = readers.iter().any(|test| page(test).contains(&format!("\"BOWLINE_{name}\"")))
                 || page("scripts/test").contains(&format!("${{BOWLINE_{name}:-}}"));

@@ -1,22 +1,18 @@
 //! Whether somebody has asked the holder to release.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 use super::Hold;
 use crate::until::until;
 
-/// Set once, and for the rest of the hold.
-#[derive(Debug, Default)]
-pub(super) struct Asked(AtomicBool);
-
 impl Hold {
     pub(crate) fn is_asked_to_release(&self) -> bool {
-        self.asked.0.load(Ordering::Acquire)
+        self.asked.load(Ordering::Acquire)
     }
 
     /// Wakes no task: see [`notify_asked`](Self::notify_asked).
     pub(crate) fn set_asked_to_release(&self) {
-        self.asked.0.store(true, Ordering::Release);
+        self.asked.store(true, Ordering::Release);
     }
 
     /// Wakes the tasks that wait for it. The caller must not hold a mutex, because this runs foreign wakers.

@@ -53,12 +53,12 @@ impl LockGuard {
     }
 }
 
+/// The same for guards that may have several shares.
 macro_rules! asked_as_a_lock {
-    ($($guard:ident: $asker:literal),+) => {$(
+    ($($guard:ident),+) => {$(
         impl $guard {
-            /// Resolves when somebody has asked the holder to release
-            #[doc = concat!("([`", $asker, "::ask_to_release`](crate::", $asker, "::ask_to_release)):")]
-            /// see [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release).
+            /// Resolves when somebody has asked the holder to release: see
+            /// [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release).
             ///
             /// # Cancel safety
             /// The future may be dropped and `asked_to_release` called again.
@@ -66,8 +66,8 @@ macro_rules! asked_as_a_lock {
                 asked(self.all_shares()).await;
             }
 
-            /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release). Sends
-            /// no command.
+            /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release).
+            /// Sends no command.
             pub fn is_asked_to_release(&self) -> bool {
                 is_asked(self.all_shares())
             }
@@ -75,7 +75,7 @@ macro_rules! asked_as_a_lock {
     )+};
 }
 
-asked_as_a_lock!(ReadGuard: "RwLock", WriteGuard: "RwLock", Permit: "Semaphore");
+asked_as_a_lock!(ReadGuard, WriteGuard, Permit);
 
 impl ReadGuard {
     fn all_shares(&self) -> impl Iterator<Item = &Share> {

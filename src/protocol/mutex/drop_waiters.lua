@@ -2,9 +2,9 @@
 -- KEYS: lock queue tickets fence
 -- ARGV: client start not_after_ms inbox_prefix counts_everyone
 -- Reply: DROPPED tickets next_start unseen more now | STALE now
--- client is empty for all. Looks at the tickets from the position `start` on. The clients are told `dropped <attempt id>
--- <attempt id>...`. unseen: how many tickets stand behind those that were looked at, from next_start on. more = 1: call
--- again (heartbeat).
+-- client is empty for all. Looks at the tickets from the position `start` on. The clients are told
+-- `dropped <attempt id> <attempt id>...`. unseen: how many tickets stand behind those that were looked at, from
+-- next_start on. more = 1: call again (heartbeat).
 
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local whose, start, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -2,9 +2,9 @@
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id lease_ms period_ms first_ms retries not_after_ms
 -- Reply: GRANTED token now | BUSY ttl_ms more now | STALE now
--- first_ms = 0: each multiple of period_ms begins a period. Otherwise the caller means the period that begins then, and no
--- run begins before or after it. retries = 1: a run of this period that has not ended well does not count. The token is the time of the grant in
--- microseconds, so its period is that of the run. more is always 0.
+-- first_ms = 0: each multiple of period_ms begins a period. Otherwise the caller means the period that begins then, and
+-- no run begins before or after it. retries = 1: a run of this period that has not ended well does not count. The token
+-- is the time of the grant in microseconds, so its period is that of the run. more is always 0.
 
 local lock, fence = KEYS[1], KEYS[4]
 local id, lease, period, first, not_after = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] * 1000, ARGV[6]
