@@ -171,8 +171,8 @@ impl Once {
     /// Reads what is known of the last run. Sends two commands if there was one: the second reads the label.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name or length of a period, and the errors of a server that does
-    /// not answer or refuses.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name or length of a period, and the errors of a server
+    /// that does not answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
