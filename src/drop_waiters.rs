@@ -12,7 +12,11 @@ pub(crate) async fn drop_waiters(primitive: &Primitive, whose: Whose) -> Result<
         Whose::Everybody => None,
         Whose::Client(client) => Some(client),
     };
-    let (mut first, mut count, mut promotes) = (0, 0, false);
+    let context = primitive.context();
+    let (mut first, mut count) = (0, 0);
+    // How many tickets of the queue, as the first call has found it, are still to be looked at. Those that queue up
+    // again meanwhile stand behind them.
+    let mut left = None;
     loop {
         // A late copy must not drop those that have queued up since.
         let dropped = primitive.ask_in_time(OPERATION, |scripts, keys, not_after| async move {
@@ -24,15 +28,15 @@ pub(crate) async fn drop_waiters(primitive: &Primitive, whose: Whose) -> Result<
             })
         });
         let (tickets, next_first, unseen, call_again) = dropped.await?;
-        (first, count) = (next_first, count + tickets);
-        promotes |= call_again;
-        if unseen == 0 {
-            break;
+        if call_again {
+            context.engine.promote_later(primitive.keys(OPERATION)?, context.now(), context.config.lease);
         }
+        count += tickets;
+        let looked_at = tickets + next_first.saturating_sub(first);
+        let still = left.map_or(unseen, |left: u64| left.saturating_sub(looked_at));
+        if unseen == 0 || still == 0 {
+            return Ok(count);
+        }
+        (first, left) = (next_first, Some(still));
     }
-    if promotes {
-        let context = primitive.context();
-        context.engine.promote_later(primitive.keys(OPERATION)?, context.now(), context.config.lease);
-    }
-    Ok(count)
 }

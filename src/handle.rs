@@ -71,7 +71,8 @@ impl<N: Borrow<Named>> Primitive<N> {
     }
 
     /// As [`ask`](Self::ask), for a call that the server must not execute when nobody waits for its answer any more.
-    /// `call` gets that time, and answers `None` if the server was too late. Everything it answers tells the time.
+    /// `call` gets the latest time, and answers `None` if the server was too late. Each answer contains the
+    /// server's time.
     pub(crate) async fn ask_in_time<'a, T, F>(
         &'a self,
         operation: &'static str,

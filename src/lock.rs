@@ -192,18 +192,18 @@ impl Lock {
     /// ticket, and fail together. While their client holds the lock, they have none, and stay.
     ///
     /// The acquisitions fail with [`Dropped`](crate::ErrorKind::Dropped) as soon as their client is told. A client that
-    /// is not told, because it is about to connect again, queues up at the end at its next heartbeat; so may one that
-    /// asks again after the error. Nothing changes for holders: see [`force_release`](Self::force_release). In a queue
-    /// of more than 1,000 tickets that moves on meanwhile, some may be passed over. If an answer was lost, the call was
-    /// sent again, and the tickets that the first copy removed are not counted.
+    /// is not told, because it has no connection at this moment or the server's user may not publish, queues up again
+    /// at its next heartbeat. Nothing changes for holders: see [`force_release`](Self::force_release). One call to the
+    /// server removes at most 256 tickets. Of more than that, some may be passed over if the queue moves on meanwhile,
+    /// and some that have just queued up may be dropped. If an answer was lost, the call was sent again, and the
+    /// tickets that the first copy removed are not counted.
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
     /// answer or refuses.
     ///
     /// # Cancel safety
-    /// After the future is dropped, the waiters may or may not have been dropped. Those that queue up later than the
-    /// call could be answered are not.
+    /// After the future is dropped, the waiters may or may not have been dropped.
     pub async fn drop_waiters(&self, whose: Whose) -> Result<u64> {
         drop_waiters(&self.primitive, whose).await
     }

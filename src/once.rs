@@ -35,6 +35,9 @@ mod state;
 /// How often a call that reaches the server in another period than was expected tries the next one.
 const MOST_TRIES: usize = 2;
 
+/// By how much the clocks of the servers of a cluster may differ, in milliseconds.
+const CLOCKS_DIFFER: u64 = 10_000;
+
 /// Work that runs at most once in each period, whichever of many programs calls it first: a nightly report, a clean-up,
 /// a heartbeat to another system.
 ///
@@ -120,10 +123,12 @@ impl Once {
     }
 
     /// Runs `work`, unless a run of this period has begun, or another run is under way or [holds](Self::at_least). Then
-    /// it returns `None`, and `work` is not called. Never waits.
+    /// it returns `None`, and `work` is not called. It also does so if a period by a pattern of cron ends while the
+    /// server is asked twice. Never waits.
     ///
-    /// Sends one command before the work and one after it. With a pattern of cron, a call that reaches the server in
-    /// another period than the client expected sends a second one. The run has ended well when the work returns,
+    /// Sends one command before the work and one after it. With a pattern of cron, up to three more are sent if the
+    /// client does not know the server's time yet, or if the pattern has matched in the last ten seconds, because the
+    /// server may still be in the period before. The run has ended well when the work returns,
     /// whatever it returns.
     ///
     /// # Errors
@@ -190,9 +195,9 @@ impl Once {
             let reason = format!("a run holds for at least 0 to {MAX_LEASE:?}, not {:?}", self.at_least);
             return Err(self.invalid(OPERATION, reason));
         }
-        let mut tried = None;
+        let mut tried: Option<Period> = None;
         for _ in 0..MOST_TRIES {
-            let period = self.schedule.period_at(self.server_time(OPERATION).await?);
+            let period = self.schedule.period_at(self.server_time(OPERATION, tried).await?);
             // The server has answered for this one.
             if tried.replace(period) == Some(period) {
                 break;
@@ -212,16 +217,18 @@ impl Once {
         Box::pin(begin.acquired()).await
     }
 
-    /// An estimate, or 0 if the schedule does not depend on it.
-    async fn server_time(&self, operation: &'static str) -> Result<ServerMillis> {
+    /// An estimate, or 0 if the schedule does not depend on it. The server was asked for the period `tried`, if there
+    /// is one.
+    async fn server_time(&self, operation: &'static str, tried: Option<Period>) -> Result<ServerMillis> {
         if !self.schedule.needs_time() {
             return Ok(0);
         }
         let context = &self.source.context;
-        match context.clock.at(context.now(), Duration::ZERO) {
-            0 => Ok(self.inspected(operation).await?.now),
-            time => Ok(time),
-        }
+        let time = context.clock.at(context.now(), Duration::ZERO);
+        // The estimate follows the clock of all servers that is furthest ahead. That of this name may show the period
+        // before.
+        let is_doubtful = tried.is_some_and(|period| time < period.first.saturating_add(CLOCKS_DIFFER));
+        if time == 0 || is_doubtful { Ok(self.inspected(operation).await?.now) } else { Ok(time) }
     }
 
     async fn inspected(&self, operation: &'static str) -> Result<RunInspected> {

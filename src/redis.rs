@@ -152,7 +152,8 @@ pub struct RedisConnection {
 
 impl RedisConnection {
     /// Sends a command to the primary, or to each master of the cluster, for the crate `bowline-cli` of the same
-    /// version. Each answer comes with the address that it is from. Not part of the public API.
+    /// version. Each answer comes with the address that it is from. Masters that are not known at this moment are left
+    /// out, and all are after a connect in the background. Not part of the public API.
     #[doc(hidden)]
     pub async fn ask_each(&self, words: &[&str]) -> Vec<(String, Result<Reply, ConnectionError>)> {
         let Some(primaries) = &self.primaries else { return Vec::new() };

@@ -36,8 +36,13 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { FAILED.into() } else { ExitCode::SUCCESS };
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            // A URL in a wrong place would be shown with its password.
+            show::complain(show::without_logins(&error.render().to_string()).trim_end());
+            return FAILED.into();
         }
     };
     let done = tokio::runtime::Builder::new_current_thread()
@@ -48,7 +53,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("bowline: {}", failure.message);
+            show::complain(&format!("bowline: {}", failure.message));
             failure.code.into()
         }
     }

@@ -8,6 +8,7 @@ use crate::args::Servers;
 use crate::args::run::Run;
 use crate::connect;
 use crate::exit::{self, Failure, LOST, NO, OK, SIGNALLED, TIMED_OUT};
+use crate::show::complain;
 
 mod child;
 mod granted;
@@ -61,7 +62,7 @@ async fn hold(client: &Client, run: &Run, times: Times, signals: &mut Signals) -
         Ok(None) => return Ok(not_run(run, NotRun::Conflict)),
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             if !run.quiet {
-                eprintln!("bowline: {error:#}");
+                complain(&format!("bowline: {error:#}"));
             }
             return Ok(not_run(run, NotRun::Conflict));
         }
@@ -69,7 +70,11 @@ async fn hold(client: &Client, run: &Run, times: Times, signals: &mut Signals) -
     };
     let hold = granted.signal();
     let mut session = Session::new(run, times, signals);
-    let watched = match session.start(&granted.name(run), granted.token(run)) {
+    // This process may have stood still since the grant.
+    let is_late = hold.remaining() <= times.least();
+    let started = if is_late { Ok(()) } else { session.start(&granted.name(run), granted.token(run)) };
+    let watched = match started {
+        Ok(()) if is_late => Watched::Lost,
         Ok(()) => session.watch(&hold).await,
         Err(failure) => {
             released(run, granted).await;
@@ -87,7 +92,7 @@ async fn released(run: &Run, granted: Granted) -> bool {
         Err(error) if error.kind() == ErrorKind::Lost => false,
         Err(error) => {
             if !run.quiet {
-                eprintln!("bowline: not released, and ends with its lease: {error:#}");
+                complain(&format!("bowline: not released, and ends with its lease: {error:#}"));
             }
             true
         }
@@ -100,7 +105,7 @@ fn code(run: &Run, watched: Watched, lost: Option<&str>, is_released: bool) -> u
         Watched::Exited(status) if is_released => exit::of(status),
         Watched::Exited(_) | Watched::Lost => {
             let why = lost.unwrap_or("the lease could not be renewed in time");
-            eprintln!("bowline: {}: the lock was lost: {why}", shown(run));
+            complain(&format!("bowline: {}: the lock was lost: {why}", shown(run)));
             LOST
         }
         Watched::TooLong => TIMED_OUT,

@@ -1,6 +1,6 @@
 //! How things are shown: JSON for scripts, and text with colours on a terminal.
 
-use std::io::{self, IsTerminal, Write, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -23,6 +23,24 @@ pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes to the standard error. If nobody reads that any more, the exit code tells.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// The text without the logins of URLs.
+pub(crate) fn without_logins(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c.is_whitespace() || c == '\'' || c == '"').unwrap_or(part.len());
+        let rest = part[..end].rfind('@').map_or(part, |at| &part[at..]);
+        shown.push_str(if rest.len() < part.len() { "://***" } else { "://" });
+        shown.push_str(rest);
+    }
+    shown
 }
 
 /// Colours, if the output is a terminal and nobody asks for none: <https://no-color.org>.
@@ -76,6 +94,18 @@ pub(crate) fn time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logins_are_not_shown() {
+        for (text, shown) in [
+            ("unexpected 'redis://u:p@h/' found", "unexpected 'redis://***@h/' found"),
+            ("redis://h/ and rediss://:p@x@h:1/", "redis://h/ and rediss://***@h:1/"),
+            ("see https://example.org/ of a@b", "see https://example.org/ of a@b"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_logins(text), shown);
+        }
+    }
 
     #[test]
     fn times_for_people() {

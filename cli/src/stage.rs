@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::exit::{FAILED, NOT_EXECUTABLE, NOT_FOUND};
+use crate::show::complain;
 
 /// What tells the second stage from an ordinary call.
 const STAGE: &str = "__exec";
@@ -42,7 +43,7 @@ pub(crate) fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
     }
     let program = arguments.next()?;
     let error = Command::new(&program).args(arguments).exec();
-    eprintln!("bowline: {}", explain(&program, &error));
+    complain(&format!("bowline: {}", explain(&program, &error)));
     Some(code(error.kind()).into())
 }
 

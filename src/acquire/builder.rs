@@ -34,6 +34,7 @@ pub use try_acquire::TryAcquire;
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
 /// - [`QueueFull`](ErrorKind::QueueFull): [`max_waiters`](Self::max_waiters) others wait already.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or an option is invalid. Nothing was sent.
+/// - [`Dropped`](ErrorKind::Dropped): an operator has [taken it out of the queue](crate::Lock::drop_waiters).
 /// - [`OverLimit`](ErrorKind::OverLimit): the semaphore has fewer permits than requested.
 /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder already reads and asks to write, or it holds the primitive
 ///   and the acquisition [denies re-entry](Self::deny_reentry).

@@ -15,12 +15,18 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 
+const OPERATION: &str = "force_after";
+
+/// The pause before a second look, if it is not known yet who holds.
+const PAUSE: Duration = Duration::from_millis(250);
+
 /// An acquisition that asks the holder of a lock to release it, and takes the lock by force after a time. Returned by
 /// [`Acquire::force_after`]. It resolves to the guard.
 ///
 /// The holder is the one at the time when the acquisition begins to wait. It is [asked](crate::Lock::ask_to_release) at
-/// once, and if it still holds after the given time, the lock is [taken](crate::Lock::force_release) from it. Others
-/// that wait in the queue before this acquisition are served first, and are not pressed.
+/// once, and if its hold has not ended after the given time, the lock is [taken](crate::Lock::force_release) from it.
+/// The members of a [cohort](Acquire::non_fair) that hand the lock on have one hold. Others that wait in the queue
+/// before this acquisition are served first, and are not pressed.
 ///
 /// A holder that goes on after that has a smaller [token](LockGuard::token) than the next one: the storage rejects it.
 ///
@@ -28,7 +34,8 @@ use crate::runtime::Executor;
 ///
 /// # Errors
 /// - Those of [`Acquire`].
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the acquisition is that of a [`RedLock`](crate::RedLock).
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the acquisition is that of a [`RedLock`](crate::RedLock). Nothing was
+///   sent.
 ///
 /// # Cancel safety
 /// Dropping the future cancels the acquisition in the background. The holder may have been asked, and the lock may have
@@ -50,11 +57,15 @@ impl Acquire<LockGuard> {
 impl ForceAfter {
     async fn forced(self) -> Result<LockGuard> {
         let Self { acquire, after } = self;
-        let primitive = acquire.parts().first().map(|part| part.primitive.clone());
-        let acquiring = acquire.acquired();
-        let Some(primitive) = primitive else { return acquiring.await };
-        // Polled first, so that its request is sent first.
-        match select(Box::pin(acquiring), Box::pin(press(&primitive, after))).await {
+        let Some(part) = acquire.parts().first() else { return acquire.acquired().await };
+        let primitive = part.primitive.clone();
+        let keys = primitive.keys(OPERATION)?;
+        if keys.kind != Kind::Lock {
+            let reason = "only a lock on one server or cluster can be taken by force";
+            return Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&keys.name));
+        }
+        // The acquisition is polled first, so that its request is sent first.
+        match select(Box::pin(acquire.acquired()), Box::pin(press(&primitive, after))).await {
             Either::Left((acquired, _)) => acquired,
             Either::Right((Ok(()), acquiring)) => acquiring.await,
             Either::Right((Err(error), _)) => Err(error),
@@ -64,24 +75,22 @@ impl ForceAfter {
 
 /// Asks the present holder, and ends its hold after the time.
 async fn press(primitive: &Primitive, after: Duration) -> Result<()> {
-    const OPERATION: &str = "force_after";
-    let context = primitive.context();
-    let keys = primitive.keys(OPERATION)?;
-    if keys.kind != Kind::Lock {
-        let reason = "only a lock on one server or cluster can be taken by force";
-        return Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&keys.name));
-    }
-    let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?;
-    let Some((holder, ..)) = inspected.holder else { return Ok(()) };
-    let id: Vec<_> = AttemptId::parse(&holder).into_iter().collect();
-    // This acquisition itself: its grant is not confirmed yet.
-    if id.iter().any(|id| context.engine.is_open(*id)) {
-        return Ok(());
-    }
-    let now = primitive.ask(OPERATION, |scripts, keys| scripts.ask_to_release(keys, &id)).await?;
+    let (context, keys) = (primitive.context(), primitive.keys(OPERATION)?);
+    let (holder, id) = loop {
+        let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?;
+        match inspected.holder.map(|(holder, ..)| (AttemptId::parse(&holder), holder)) {
+            // An attempt of this client whose grant is not known yet: perhaps of this acquisition itself.
+            Some((Some(id), _)) if context.engine.is_open(id) => {}
+            Some((id, holder)) => break (holder, id),
+            // It is about to be acquired, by this acquisition or by another one.
+            None => {}
+        }
+        context.executor.sleep(PAUSE).await;
+    };
+    let now = primitive.ask(OPERATION, |scripts, keys| scripts.ask_to_release(keys, id.as_slice())).await?;
     context.observe(now);
     context.executor.sleep(after).await;
-    // Of that holder only: nothing happens if it has released.
+    // Of that hold only: nothing happens if it has ended.
     let released = primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &holder)).await?;
     context.observe(released.now);
     if released.call_again {

@@ -72,7 +72,7 @@ impl Lock {
         block(&self.executor, "drop_waiters", Box::pin(self.inner.drop_waiters(whose)))
     }
 
-    /// Asks those who hold to release: see [`bowline::Lock::ask_to_release`](crate::Lock::ask_to_release).
+    /// Asks the holder to release: see [`bowline::Lock::ask_to_release`](crate::Lock::ask_to_release).
     ///
     /// # Errors
     /// Those of the async method and [those of blocking](crate::blocking).

@@ -20,6 +20,10 @@ pub(super) struct Pattern(Arc<Cron>);
 impl Pattern {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let invalid = |reason: String| Error::because(ErrorKind::InvalidInput, "cron", format!("{text:?}: {reason}"));
+        // Both days at once can be 40 years apart.
+        if text.contains('+') {
+            return Err(invalid("the sign + is not supported".to_owned()));
+        }
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let pattern = Self(Arc::new(parser.parse(text).map_err(|error| invalid(error.to_string()))?));
         match pattern.next(0) {
@@ -107,7 +111,9 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        for text in ["", "* * * *", "61 * * * *", "* * * * * * *", "0 0 0 1 1 * 2030", "x", "0 0 30 2 *"] {
+        for text in
+            ["", "* * * *", "61 * * * *", "* * * * * * *", "0 0 0 1 1 * 2030", "x", "0 0 30 2 *", "0 0 29 2 +MON"]
+        {
             let error = Pattern::parse(text).map(|_| ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
             assert!(error.to_string().starts_with(&format!("cron: invalid input: {text:?}: ")), "{error}");

@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     #[error("a {0} is never held")]
     NeverHeld(&'static str),
     /// An operator has removed the ticket from the queue.
-    #[error("an operator dropped the waiters of the client")]
+    #[error("an operator took it out of the queue")]
     Dropped,
 }
 

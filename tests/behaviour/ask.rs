@@ -180,6 +180,11 @@ async fn a_lock_is_taken_by_force_after_a_time(env: Env) {
     b.counts.reset();
     b.lock("a").lock().force_after(Duration::ZERO).await.unwrap().release().await.unwrap();
     assert_eq!(b.counts.of("client_ask") + b.counts.of("lock_force_release"), 0, "{:?}", b.counts.all());
+    // The holder may be of the same client.
+    let guard = b.lock("a").lock().await.unwrap();
+    let next = env.spawn(b.lock("a").lock().force_after(Duration::from_millis(100)).into_future());
+    assert_eq!(env.soon("it is taken", guard.lost()).await, Loss::Revoked);
+    env.soon("the next", next).await.unwrap().release().await.unwrap();
     // The timeout is that of the acquisition.
     let guard = a.lock("a").lock().await.unwrap();
     let error = b.lock("a").lock().timeout(Duration::from_millis(200)).force_after(LONG).await.unwrap_err();

@@ -14,6 +14,7 @@ on_every_server! {
     who_waits_within_the_client_that_holds_stays,
     writers_and_readers_are_dropped,
     those_who_wait_for_permits_are_dropped,
+    it_ends_although_those_who_were_dropped_ask_again,
     what_makes_no_sense_is_refused,
 }
 
@@ -120,6 +121,31 @@ async fn those_who_wait_for_permits_are_dropped(env: Env) {
     assert_eq!(env.soon("it is told", big).await.unwrap_err().kind(), ErrorKind::Dropped);
     env.soon("the small one", small).await.unwrap().release().await.unwrap();
     held.release().await.unwrap();
+}
+
+/// One call to the server removes 256 tickets.
+async fn it_ends_although_those_who_were_dropped_ask_again(env: Env) {
+    const WAITERS: u64 = 300;
+    let (a, b) = (env.client().await, env.client().await);
+    let guard = a.lock("a").lock().await.unwrap();
+    let ask_again = (0..WAITERS).map(|_| {
+        let lock = b.lock("a");
+        env.spawn(async move {
+            loop {
+                let error = lock.lock().fair().timeout(3 * LONG).await.map(drop).unwrap_err();
+                if error.kind() != ErrorKind::Dropped {
+                    return error.kind();
+                }
+            }
+        })
+    });
+    let ask_again: Vec<_> = ask_again.collect();
+    queued(&env, &a.lock("a"), WAITERS).await;
+    let dropped = env.soon("it ends", a.lock("a").drop_waiters(Whose::Everybody)).await.unwrap();
+    assert!((WAITERS..=512).contains(&dropped), "{dropped}");
+    b.close().await;
+    assert!(join_all(ask_again).await.iter().all(|kind| *kind == ErrorKind::Closed));
+    guard.release().await.unwrap();
 }
 
 async fn what_makes_no_sense_is_refused(env: Env) {

@@ -110,7 +110,9 @@ impl Trouble {
             "force_release_permits",
         ]
         .contains(&operation);
-        let frees = ["count", "count_down", "delete", "wait", "extend", "resign"].contains(&operation);
+        let frees =
+            ["count", "count_down", "delete", "wait", "extend", "resign", "drop_waiters", "drop_waiters_permits"]
+                .contains(&operation);
         match self {
             Self::Denied | Self::Silent | Self::Absent => false,
             Self::Demoted => reads,

@@ -106,6 +106,20 @@ impl Child {
         false
     }
 
+    /// Whether the command and all processes that it has started have ended, as far as the system tells.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.ended().is_some() && children().is_empty()
+    }
+
+    /// Sends the signal to what the command has left behind in a group that is not its own.
+    pub(super) fn signal_rest(&self, signal: Signal) {
+        if self.group == Group::Shared {
+            for pid in children() {
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+
     /// Kills the command and all processes that it has started. Returns when they have ended.
     pub(super) async fn kill(&mut self) {
         // A process that waits for a disk ends later: nothing can be done about that.

@@ -16,6 +16,9 @@ use crate::exit::Failure;
 /// The longest sleep. A timer stands still while the machine is suspended, and the lease does not.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// How often to look whether what a command has started has ended.
+const REST: Duration = Duration::from_millis(20);
+
 /// Why a command is no longer watched.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Watched {
@@ -109,7 +112,7 @@ async fn pass(signal: Signal, child: &mut Child, times: Times, hold: &LossSignal
     }
 }
 
-/// Ends the command: by SIGTERM, and by SIGKILL when its time is over.
+/// Ends the command and what it has started: by SIGTERM, and by SIGKILL when its time is over.
 async fn end(child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
     let began = Instant::now();
     let until_kill = || {
@@ -126,14 +129,20 @@ async fn end(child: &mut Child, signals: &mut Signals, times: Times, hold: &Loss
         // A stopped process would not see it.
         child.signal(Signal::CONT);
     }
+    let mut has_ended = false;
     loop {
         let left = until_kill();
-        if child.ended().is_some() || left.is_zero() {
+        if child.is_gone() || left.is_zero() {
             break;
         }
+        // What it has started may need its time, too.
+        if child.ended().is_some() && !std::mem::replace(&mut has_ended, true) {
+            child.signal_rest(Signal::TERM);
+        }
+        let pause = if has_ended { REST } else { LONGEST };
         tokio::select! {
             _ = signals.next() => {}
-            () = tokio::time::sleep(left.min(LONGEST)) => {}
+            () = tokio::time::sleep(left.min(pause)) => {}
         }
     }
     child.kill().await;

@@ -17,10 +17,12 @@ const OTHER: [Signal; 4] = [Signal::CHILD, Signal::CONT, Signal::TSTP, Signal::W
 pub(super) struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
 
 impl Signals {
-    /// A signal that is ignored stays so, also for the command: that is what `nohup` is for.
+    /// A signal that is ignored stays so, also for the command: that is what `nohup` is for. Without SIGCHLD, nobody
+    /// would tell how the command has ended.
     pub(super) fn new() -> io::Result<Self> {
         let ignored = ignored();
-        let caught = ENDING.into_iter().chain(OTHER).filter(|signal| ignored & bit(*signal) == 0);
+        let caught =
+            ENDING.into_iter().chain(OTHER).filter(|signal| *signal == Signal::CHILD || ignored & bit(*signal) == 0);
         let streams = caught.map(|caught| Ok((caught, signal(SignalKind::from_raw(caught.as_raw()))?)));
         streams.collect::<io::Result<_>>().map(Self)
     }

@@ -35,7 +35,7 @@ fn a_command_that_ignores_sigterm_is_dead_before_anybody_else_is_granted() {
 fn a_hold_that_is_gone_ends_the_command_with_sigterm() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = format!(
-        "trap 'echo term > {0}; exit 3' TERM; echo > {1}; while :; do sleep 0.01; done",
+        "trap 'echo term > {0}; exit 3' TERM; echo > {1}; for i in $(seq 3000); do sleep 0.01; done",
         traces.word("term"),
         traces.word("began")
     );

@@ -22,13 +22,10 @@ fn of_the_cron_lines_of_several_hosts_one_runs_in_a_period() {
 fn the_next_period_has_its_run() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = format!("echo >> {}", traces.word("ran"));
-    let mut calls = 0;
     until("three periods have had their runs", || {
-        calls += 1;
         assert_eq!(code(&output(&server.url(), &["run", "a", "--once", "1s", "--", "sh", "-c", &script])).0, 0);
         traces.lines("ran").len() == 3
     });
-    assert!(calls > 3, "each call has run");
 }
 
 #[test]

@@ -13,10 +13,22 @@ pub(crate) const BOWLINE: &str = env!("CARGO_BIN_EXE_bowline");
 
 /// As cron has it: without a terminal, and with nothing in the environment that the test has not set.
 ///
-/// `setsid` becomes the program, so that the process id is that of the program.
+/// `setsid` and `env` become the program, so that the process id is that of the program and of its session. A signal
+/// that the tests were started to ignore, as in the background of a script, means to the program what it always means.
 pub(crate) fn bowline(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("setsid");
-    command.arg(BOWLINE).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    started_by(&["setsid", "env", "--default-signal"], url, arguments)
+}
+
+/// The program, started by other ones that become it.
+pub(crate) fn started_by(others: &[&str], url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(others[0]);
+    command
+        .args(&others[1..])
+        .arg(BOWLINE)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     clean(&mut command).env("BOWLINE_URL", url);
     command
 }
@@ -39,7 +51,22 @@ pub(crate) fn code(output: &Output) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
-/// A program that runs. Killed when it is dropped.
+/// Kills what belongs to a session: the command of a program that is killed, and what that has started.
+pub(crate) fn kill_session(leader: Pid) {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_in_it = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // State, parent, group and session stand behind the name.
+        let session = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(3)?.parse::<i32>().ok());
+        session == Some(leader.as_raw_nonzero().get())
+    };
+    for pid in pids.filter(is_in_it).filter_map(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// A program that runs. Killed with its session when it is dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -68,6 +95,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        kill_session(self.pid());
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

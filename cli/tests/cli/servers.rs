@@ -62,6 +62,9 @@ fn no_message_contains_a_secret() {
             .unwrap(),
         output(&with("redis", "/"), &["run"]),
         output(&with("redis", "/"), &["run", "--help"]),
+        // Where no URL belongs.
+        output(&server.url(), &["ping", &with("redis", "/")]),
+        output(&server.url(), &[&with("redis", "/"), "run", "a", "--", "true"]),
     ];
     for written in [
         "password = 'hunter2'",

@@ -3,7 +3,7 @@
 use bowline_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Running, Traces, bowline, until};
+use crate::program::{Running, Traces, bowline, started_by, until};
 
 #[test]
 fn signals_are_passed_on_to_the_group_of_the_command() {
@@ -11,8 +11,9 @@ fn signals_are_passed_on_to_the_group_of_the_command() {
     for signal in ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH"] {
         let (began, got) = (traces.word(&format!("began-{signal}")), traces.word(&format!("got-{signal}")));
         // The inner shell is in the same group.
-        let script =
-            format!("trap 'echo {signal} >> {got}; exit 5' {signal}; echo >> {began}; while :; do sleep 0.01; done");
+        let script = format!(
+            "trap 'echo {signal} >> {got}; exit 5' {signal}; echo >> {began}; for i in $(seq 3000); do sleep 0.01; done"
+        );
         let script = format!("trap : {signal}; sh -c \"{script}\"; exit $?");
         let mut run = Running::start(bowline(&server.url(), &["run", "a", "--", "bash", "-c", &script]));
         traces.until(&format!("began-{signal}"));
@@ -32,12 +33,8 @@ fn a_signal_that_nohup_ignores_stays_ignored() {
     let (server, traces) = (Server::start(), Traces::new());
     let script =
         format!("echo > {}; while [ ! -e {} ]; do sleep 0.01; done; exit 6", traces.word("began"), traces.word("go"));
-    let mut inner = bowline(&server.url(), &["run", "a", "--", "sh", "-c", &script]);
-    let mut command = std::process::Command::new("nohup");
-    command.arg(inner.get_program()).args(inner.get_args()).env("BOWLINE_URL", server.url());
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let mut run = Running::start(command);
-    inner.stdin(std::process::Stdio::null());
+    let by_nohup = ["env", "--default-signal", "nohup", "setsid"];
+    let mut run = Running::start(started_by(&by_nohup, &server.url(), &["run", "a", "--", "sh", "-c", &script]));
     traces.until("began");
     run.signal(Signal::HUP);
     std::fs::write(traces.path("go"), "go").unwrap();

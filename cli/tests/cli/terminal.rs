@@ -6,9 +6,10 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use bowline_testkit::server::Server;
+use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::program::{BOWLINE, Running, Traces, bowline, clean, until, waiters};
+use crate::program::{BOWLINE, Running, Traces, bowline, clean, kill_session, until, waiters};
 
 /// An interactive shell at a terminal of its own.
 struct Terminal {
@@ -25,7 +26,11 @@ impl Terminal {
         let path = ptsname(&master, Vec::new()).unwrap();
         let end = || OpenOptions::new().read(true).write(true).open(path.to_str().unwrap()).unwrap();
         let mut shell = Command::new("setsid");
-        shell.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]).stdin(end()).stdout(end()).stderr(end());
+        shell
+            .args(["--ctty", "env", "--default-signal", "bash", "--norc", "--noprofile", "-i"])
+            .stdin(end())
+            .stdout(end())
+            .stderr(end());
         let shell = clean(&mut shell).env("BOWLINE_URL", url).env("B", BOWLINE).env("TERM", "dumb").spawn().unwrap();
         let keys = File::from(master);
         let shown = Arc::new(Mutex::new(String::new()));
@@ -71,6 +76,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        kill_session(Pid::from_child(&self.shell));
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
@@ -90,7 +96,7 @@ fn a_command_reads_the_terminal_and_gets_its_keys() {
     terminal.shows("got:hello");
     terminal.keys(CTRL_D);
     terminal.shows("rc=0");
-    terminal.keys("$B run a -- sh -c 'trap \"echo inter''rupted; exit 9\" INT; echo be''gun; while :; do sleep 0.01; done'; echo rc=$?\n");
+    terminal.keys("$B run a -- sh -c 'trap \"echo inter''rupted; exit 9\" INT; echo be''gun; for i in $(seq 3000); do sleep 0.01; done'; echo rc=$?\n");
     terminal.shows("begun");
     terminal.keys(CTRL_C);
     terminal.shows("interrupted");

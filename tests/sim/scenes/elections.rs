@@ -102,7 +102,15 @@ async fn programs(mut stage: Stage, fails_over: Option<Failover>) -> Played {
     check_terms(&terms, &disturbances, 6 * stage.hop)?;
     let seen: Vec<_> = seen.iter().map(|seen| std::mem::take(&mut *seen.lock().unwrap())).collect();
     if fails_over == Some(Failover::Lossy) {
-        return seen.iter().try_for_each(|watcher| check_order(watcher, true));
+        let last = terms.last().map(|led| led.began).unwrap_or_default();
+        return seen.iter().try_for_each(|watcher| {
+            let heard = watcher.last().map_or(Duration::ZERO, |(at, _)| *at);
+            must(
+                heard + 3 * LEASE > last,
+                &format!("I19 a program has heard nothing since {heard:?}, and {last:?} is over"),
+            )?;
+            check_order(watcher, true)
+        });
     }
     for watcher in &seen {
         check_seen(watcher, &terms[..calm], &disturbances, 6 * stage.hop)?;

@@ -106,7 +106,11 @@ async fn programs(mut stage: Stage, schedule: Schedule, period_of: fn(u64) -> u6
         }
         disturbances.push((stage.machine.now(), stage.machine.now() + outage));
     }
+    // The last period has a run, too.
+    stage.sleep(2 * (LONGEST + 2 * LEASE)).await;
     let runs = std::mem::take(&mut *runs.lock().unwrap());
+    let last = runs.last().map_or(Duration::ZERO, |run| run.began);
+    must(last > end, &format!("I16 no run begins after {last:?}"))?;
     check(&runs, period_of, &disturbances, 4 * stage.hop)
 }
 
