@@ -52,13 +52,13 @@ fn nothing_is_left_of_programs_and_commands_that_are_killed() {
     // A third is killed with the program first, a third with the command first, and of a third both at once.
     for round in 0..6 {
         let script = format!("echo $PPID $$ > {pids}; echo began >> {log}; sleep 100");
-        let arguments = ["run", "k", "--lease", "1s", "--", "sh", "-c", &script];
+        let arguments = ["run", "k", "--lease", "3s", "--", "sh", "-c", &script];
         let _ = std::fs::remove_file(traces.path("pids"));
         let mut holder = Running::start(bowline(&server.url(), &arguments));
         traces.until("pids");
         let follower = alone(&traces, ":");
         let mut follower =
-            Running::start(bowline(&server.url(), &["run", "k", "--lease", "1s", "--", "sh", "-c", &follower]));
+            Running::start(bowline(&server.url(), &["run", "k", "--lease", "3s", "--", "sh", "-c", &follower]));
         until("it waits", || waiters(&server, "k") == 1);
         let pids = traces.lines("pids").join(" ");
         let pids: Vec<Pid> = pids.split(' ').map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
@@ -81,7 +81,7 @@ fn nothing_is_left_of_programs_and_commands_that_are_killed() {
 fn a_crowd_that_is_killed_at_random_goes_on() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = alone(&traces, "sleep 0.02");
-    let arguments = ["run", "crowd", "--lease", "1s", "--", "sh", "-c", &script];
+    let arguments = ["run", "crowd", "--lease", "3s", "--", "sh", "-c", &script];
     let mut all: Vec<_> = (0..30).map(|_| Running::start(bowline(&server.url(), &arguments))).collect();
     // Some hold, some wait, and some have ended.
     for n in [3, 11, 17, 26] {

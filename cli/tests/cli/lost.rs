@@ -16,7 +16,7 @@ fn a_command_that_ignores_sigterm_is_dead_before_anybody_else_is_granted() {
     let (server, traces) = (Server::start(), Traces::new());
     let proxy = Proxy::start(server.port());
     let script = stubborn(&traces);
-    let options = ["--lease", "3s", "--kill-after", "500ms", "--", "sh", "-c"];
+    let options = ["--lease", "6s", "--kill-after", "500ms", "--", "sh", "-c"];
     let mut holder = Running::start(bowline(&proxy.url(), &[&["run", "a"], &options[..], &[&script]].concat()));
     traces.until("log");
     let next = format!("flock -n {} sh -c 'echo next >> {}'", traces.word("file"), traces.word("log"));
@@ -39,7 +39,7 @@ fn a_hold_that_is_gone_ends_the_command_with_sigterm() {
         traces.word("term"),
         traces.word("began")
     );
-    let mut holder = bowline(&server.url(), &["run", "a", "--lease", "1s", "--", "sh", "-c", &script]);
+    let mut holder = bowline(&server.url(), &["run", "a", "--lease", "6s", "--", "sh", "-c", &script]);
     let holder = holder.spawn().unwrap();
     traces.until("began");
     let deleted: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
@@ -55,7 +55,7 @@ fn what_the_command_has_started_ends_with_it() {
     let (server, traces) = (Server::start(), Traces::new());
     // One in the background, and one with a session of its own, which no signal to a group reaches.
     let script = format!("sleep 1000 & setsid sh -c 'echo > {0}; exec sleep 1001' & wait; : {0}", traces.word("began"));
-    let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--lease", "1s", "--", "sh", "-c", &script]));
+    let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--lease", "6s", "--", "sh", "-c", &script]));
     traces.until("began");
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
@@ -73,7 +73,7 @@ fn is_of(pid: i32, argument: &str) -> bool {
 fn a_run_of_a_period_that_is_lost_is_ended_too() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = stubborn(&traces);
-    let options = ["--lease", "1s", "--kill-after", "100ms", "--once", "1h", "--", "sh", "-c", &script];
+    let options = ["--lease", "6s", "--kill-after", "100ms", "--once", "1h", "--", "sh", "-c", &script];
     let mut holder = Running::start(bowline(&server.url(), &[&["run", "a"], &options[..]].concat()));
     traces.until("log");
     let _: u32 = redis::cmd("DEL").arg("bowline:once:{a}").query(&mut server.client()).unwrap();

@@ -12,7 +12,7 @@ fn signals_are_passed_on_to_the_group_of_the_command() {
         let (began, got) = (traces.word(&format!("began-{signal}")), traces.word(&format!("got-{signal}")));
         // The inner shell is in the same group.
         let script = format!(
-            "trap 'echo {signal} >> {got}; exit 5' {signal}; echo >> {began}; for i in $(seq 3000); do sleep 0.01; done"
+            "trap 'echo {signal} >> {got}; exit 5' {signal}; echo >> {began}; for i in \\$(seq 3000); do sleep 0.01; done"
         );
         let script = format!("trap : {signal}; sh -c \"{script}\"; exit $?");
         let mut run = Running::start(bowline(&server.url(), &["run", "a", "--", "bash", "-c", &script]));
@@ -77,7 +77,7 @@ fn a_program_that_is_stopped_stops_its_command() {
 #[test]
 fn a_command_that_was_stopped_for_longer_than_its_lease_does_not_go_on() {
     let (server, traces) = (Server::start(), Traces::new());
-    let (mut run, command) = with_command(&server, &traces, "1s");
+    let (mut run, command) = with_command(&server, &traces, "3s");
     run.signal(Signal::TSTP);
     until("both are stopped", || state(run.pid()) == "T" && state(command) == "T");
     until("the lease has ended", || server.ttl_ms("bowline:lock:{a}") == -2);

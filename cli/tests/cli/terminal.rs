@@ -188,7 +188,7 @@ fn a_command_at_a_terminal_is_ended_with_all_that_it_has_started() {
     let mut terminal = Terminal::start(&server.url());
     let trace = traces.word("trace");
     terminal.keys(&format!(
-        "$B run a --lease 1s -- sh -c 'trap \"\" TERM; sleep 100 & echo be''gun; sleep 100; : {trace}'; echo rc=$?\n"
+        "$B run a --lease 3s -- sh -c 'trap \"\" TERM; sleep 100 & echo be''gun; sleep 100; : {trace}'; echo rc=$?\n"
     ));
     terminal.shows("begun");
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
