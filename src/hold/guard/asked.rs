@@ -22,8 +22,8 @@ impl LockGuard {
     /// Resolves when somebody has asked the holder to release the lock
     /// ([`Lock::ask_to_release`](crate::Lock::ask_to_release)), at once if that was before. The holder decides whether
     /// and when it does so. Never resolves if nobody asks. All guards of a hold are told, also those to which it is
-    /// handed off in a [cohort](crate::Acquire::non_fair) afterwards. A downgrade or an upgrade begins a new hold, which
-    /// nobody has asked for.
+    /// handed off in a [cohort](crate::Acquire::non_fair) afterwards. A downgrade or an upgrade begins a new hold,
+    /// which nobody has asked for.
     ///
     /// A request is a message, and gets lost while the client has no connection.
     ///
