@@ -92,7 +92,8 @@ fn a_crowd_that_is_killed_at_random_goes_on() {
     assert!(ended.len() >= 26 && ended.iter().all(|code| *code == 0), "{ended:?}");
     let log = traces.lines("log");
     assert!(log.len() >= 26 && log.iter().all(|line| line == "began"), "{log:?}");
-    // The tickets of those that were killed while they waited end with their leases, and whoever comes next removes them.
+    // The tickets of those that were killed while they waited end with their leases, and whoever comes next removes
+    // them.
     until("nothing is left", || {
         assert_eq!(code(&output(&server.url(), &["run", "crowd", "--", "true"])).0, 0);
         left(&server).is_empty()

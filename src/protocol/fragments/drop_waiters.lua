@@ -1,5 +1,5 @@
 -- Steps: removes the tickets of a client from a part of the queue, and tells the client.
--- Expects the locals: queue, whose (empty for all clients), start. Expects the fragments queue and inbox.
+-- Expects the locals: queue, inbox_prefix, whose (empty for all clients), start. Expects the fragment queue.
 -- Sets the locals: removed; next_start, the position of the first ticket that was not looked at; unseen, how many those
 -- are.
 
@@ -19,5 +19,7 @@ for _ = 1, MAX_LOOKED_AT do
     next_start = next_start + 1
   end
 end
-for _, client in ipairs(told) do tell(client, table.concat(ids[client], ' ')) end
+-- To the inbox without a slot, which a client reads from its first moment on.
+local inbox = string.match(inbox_prefix, '^[^{]*')
+for _, client in ipairs(told) do redis.pcall('PUBLISH', inbox .. client, table.concat(ids[client], ' ')) end
 local unseen = math.max(waiting - next_start, 0)

@@ -15,7 +15,6 @@ local inbox_prefix, counts_everyone = ARGV[4], ARGV[5] == '1'
 --@include mutex
 --@include queue
 --@include promote
---@include inbox
 open_queue()
 
 -- A copy that comes late must not drop those that have queued up since.

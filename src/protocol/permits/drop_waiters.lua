@@ -19,7 +19,6 @@ takes_writes(permits)
 --@include load
 --@include queue
 --@include promote
---@include inbox
 open_queue()
 
 if not_after > 0 and now > not_after then return {'STALE', now} end
