@@ -2,19 +2,14 @@
 
 use crate::error::Result;
 use crate::handle::Primitive;
-use crate::protocol::attempt_id::AttemptId;
 use crate::revoke::Whose;
 use crate::tuning::BATCH;
 
 /// Asks those who hold now, and returns how many.
 pub(crate) async fn ask_to_release(primitive: &Primitive, whose: Whose) -> Result<u64> {
     const OPERATION: &str = "ask_to_release";
-    let is_meant = |id: &AttemptId| match whose {
-        Whose::Everybody => true,
-        Whose::Client(client) => id.client == client,
-    };
     let mut holders = primitive.ask(OPERATION, |scripts, keys| scripts.holders(keys)).await?;
-    holders.retain(is_meant);
+    holders.retain(|id| whose.means(Some(id.client)));
     for ids in holders.chunks(BATCH) {
         let now = primitive.ask(OPERATION, |scripts, keys| scripts.ask_to_release(keys, ids)).await?;
         primitive.context().observe(now);

@@ -159,6 +159,11 @@ impl Context {
         messages.into_iter().for_each(|message| self.engine.deliver(message, now));
     }
 
+    /// A script has to be called again to finish. The watchdog does so.
+    pub(crate) fn promote_later(&self, keys: &Arc<Keys>) {
+        self.engine.promote_later(keys, self.now(), self.config.lease);
+    }
+
     /// Called when the reply to a release was lost, and with it the messages that it carried.
     pub(crate) fn reply_lost(&self, keys: &Arc<Keys>) {
         self.engine.reply_lost(keys, self.now());

@@ -6,12 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use crate::context::Context;
+use crate::driver::retry::Retry;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::{Keys, Named};
 use crate::protocol::kind::Kind;
-use crate::protocol::reply::ServerMillis;
+use crate::protocol::reply::{ServerMillis, Timed};
 
 /// Small, because each acquisition has a copy. `N` is what is known of the name: a rate limiter has no [`Kind`].
 pub(crate) struct Primitive<N = Keys> {
@@ -70,16 +71,29 @@ impl<N: Borrow<Named>> Primitive<N> {
         Ok(keys)
     }
 
-    /// As [`ask`](Self::ask), for a call that the server must not execute when nobody waits for its answer any more.
-    /// `call` gets the latest time, and answers `None` if the server was too late. Each answer contains the
-    /// server's time.
+    /// Repeats the call as [`ask`](Self::ask) does. The effects of the call must not come after its caller has given
+    /// up: the call gets the latest time at which the server may execute it. An answer without a value says that the
+    /// server was later than that.
     pub(crate) async fn ask_in_time<'a, T, F>(
         &'a self,
         operation: &'static str,
         call: impl Fn(Scripts<'a>, &'a N, ServerMillis) -> F,
     ) -> Result<T>
     where
-        F: Future<Output = Result<(Option<T>, ServerMillis), Failure>>,
+        F: Future<Output = Result<Timed<T>, Failure>>,
+    {
+        self.ask_in_time_unless(operation, |_, failure| Ok(failure), call).await
+    }
+
+    /// Repeats the call as [`ask_in_time`](Self::ask_in_time) does, unless `stop` returns an error for a failure.
+    pub(crate) async fn ask_in_time_unless<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        stop: impl Fn(&Retry<'_>, Failure) -> Result<Failure>,
+        call: impl Fn(Scripts<'a>, &'a N, ServerMillis) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<Timed<T>, Failure>>,
     {
         let (keys, context) = (self.keys(operation)?, self.context());
         let mut retry = context.retry(operation, named(keys));
@@ -90,11 +104,15 @@ impl<N: Borrow<Named>> Primitive<N> {
             match retry.bounded(sent, call).await {
                 Ok((answer, now)) => {
                     context.observe(now);
+                    // Without one, the estimate of the server's clock was wrong, and the answer has corrected it.
                     if let Some(answer) = answer {
                         return Ok(answer);
                     }
                 }
-                Err(failure) => retry.again_after(failure).await?,
+                Err(failure) => {
+                    let failure = stop(&retry, failure)?;
+                    retry.again_after(failure).await?;
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::limits::MAX_LISTED;
 use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
-use crate::revoke::Whose;
+use crate::revoke::{Whose, take_from};
 
 /// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
 ///
@@ -171,20 +171,13 @@ impl Lock {
     /// holder only: the one that held it when the call began.
     pub async fn force_release(&self) -> Result<Option<Token>> {
         const OPERATION: &str = "force_release";
-        let context = self.primitive.context();
         // The call names the holder, so that a second copy of it cannot take the lock from the next holder.
         let Some((attempt_id, ..)) =
             self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?.holder
         else {
             return Ok(None);
         };
-        let released =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &attempt_id)).await?;
-        context.observe(released.now);
-        if released.call_again {
-            context.engine.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);
-        }
-        Ok(released.token)
+        take_from(&self.primitive, OPERATION, &attempt_id).await
     }
 
     /// Takes acquisitions that wait out of the queue: those of one client, or all. Meant for operators. Returns how
@@ -208,12 +201,13 @@ impl Lock {
         drop_waiters(&self.primitive, whose).await
     }
 
-    /// Asks the holder to release the lock, by a message to its client, and returns at once. `false`: nobody holds it.
+    /// Asks the holder to release the lock. Sends a message to the client of the holder, and does not wait for the
+    /// release. Returns `false` if the lock is free.
     ///
-    /// The holder sees it by [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release), and decides what to
-    /// do. A lock that its client [keeps idle](Acquire::retained) is released. The message is lost if the client has no
-    /// connection at this moment; asking again does no harm. To wait for the lock and to take it by force after a time,
-    /// use [`Acquire::force_after`].
+    /// The holder sees the request by [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release), and decides
+    /// what to do. A client that [keeps the lock idle](Acquire::retained) releases it. The message is lost if the client
+    /// has no connection at this moment; a second request does no harm. To wait for the lock and to take it by force
+    /// after a time, use [`Acquire::force_after`].
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not

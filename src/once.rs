@@ -126,10 +126,10 @@ impl Once {
     /// it returns `None`, and `work` is not called. It also does so if a period by a pattern of cron ends while the
     /// server is asked twice. Never waits.
     ///
-    /// Sends one command before the work and one after it. With a pattern of cron, up to three more are sent if the
-    /// client does not know the server's time yet, or if the pattern has matched in the last ten seconds, because the
-    /// server may still be in the period before. The run has ended well when the work returns,
-    /// whatever it returns.
+    /// Sends one command before the work and one after it. A call by a pattern of cron sends up to three more: one if
+    /// the client does not know the server's time yet, and two if the pattern has matched in the last ten seconds,
+    /// because the server may still be in the period before. The run has ended well when the work returns, whatever it
+    /// returns.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the name, the length of the period or a time is invalid. Nothing

@@ -18,6 +18,21 @@ pub enum Whose {
     Client(Uuid),
 }
 
+impl Whose {
+    /// The client, or `None` for all.
+    pub(crate) fn client(self) -> Option<Uuid> {
+        match self {
+            Self::Everybody => None,
+            Self::Client(client) => Some(client),
+        }
+    }
+
+    /// Whether it is about this client. `None`: bowline did not write the hold.
+    pub(crate) fn means(self, client: Option<Uuid>) -> bool {
+        self.client().is_none_or(|meant| client == Some(meant))
+    }
+}
+
 /// What an operator has taken away, returned by `force_release`. If an answer was lost, the call was sent again, and
 /// the holds that the first copy took are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,28 +45,34 @@ pub struct Revoked {
     pub token: Option<Token>,
 }
 
+/// Takes a lock from the hold with this attempt id. `None`: that hold has ended.
+pub(crate) async fn take_from(primitive: &Primitive, operation: &'static str, holder: &str) -> Result<Option<Token>> {
+    let context = primitive.context();
+    let released = primitive.ask(operation, |scripts, keys| scripts.force_release_lock(keys, holder)).await?;
+    context.observe(released.now);
+    if released.call_again {
+        context.promote_later(primitive.keys(operation)?);
+    }
+    Ok(released.token)
+}
+
 /// Takes the holds that the server names now: not those that are granted meanwhile.
 pub(crate) async fn force_release(primitive: &Primitive, limit: u32, whose: Whose) -> Result<Revoked> {
     const OPERATION: &str = "force_release";
-    let is_meant = |id: &str| match whose {
-        Whose::Everybody => true,
-        Whose::Client(client) => AttemptId::client_of(id) == Some(client),
-    };
+    let is_meant = |id: &str| whose.means(AttemptId::client_of(id));
     let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect(keys, limit, 0)).await?;
     let ids: Vec<String> = inspected.holds.into_iter().map(|hold| hold.attempt_id).filter(|id| is_meant(id)).collect();
     let context = primitive.context();
     let mut revoked = Revoked { holds: 0, token: None };
-    let mut call_again = false;
     for ids in ids.chunks(BATCH) {
         // The call names the holders, so that a second copy of it takes nothing from others.
         let taken = primitive.ask(OPERATION, |scripts, keys| scripts.force_release_permits(keys, limit, ids)).await?;
         context.observe(taken.now);
         revoked.holds += taken.holds;
         revoked.token = revoked.token.max(taken.token);
-        call_again = taken.call_again;
-    }
-    if call_again {
-        context.engine.promote_later(primitive.keys(OPERATION)?, context.now(), context.config.lease);
+        if taken.call_again {
+            context.promote_later(primitive.keys(OPERATION)?);
+        }
     }
     Ok(revoked)
 }

@@ -20,7 +20,7 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, WRITE};
-use crate::protocol::permits::reply::{Limited, PermitHold, PermitsInspected};
+use crate::protocol::permits::reply::{PermitHold, PermitsInspected};
 use crate::revoke::{Revoked, Whose, force_release};
 
 /// The largest limit of a semaphore: 1,048,575.
@@ -174,14 +174,10 @@ impl Semaphore {
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
         // A late copy of this call must not overwrite a limit that was set after it.
-        let limited = self.primitive.ask_in_time(OPERATION, |scripts, keys, not_after| async move {
-            Ok(match scripts.set_limit(keys, limit, not_after).await? {
-                Limited::Limit { call_again, now } => (Some(call_again), now),
-                Limited::Stale { now } => (None, now),
-            })
-        });
+        let limited =
+            self.primitive.ask_in_time(OPERATION, |scripts, keys, not_after| scripts.set_limit(keys, limit, not_after));
         if limited.await? {
-            context.engine.promote_later(keys, context.now(), context.config.lease);
+            context.promote_later(keys);
         }
         Ok(())
     }

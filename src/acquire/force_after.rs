@@ -13,6 +13,7 @@ use crate::handle::Primitive;
 use crate::hold::guard::LockGuard;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
+use crate::revoke::take_from;
 use crate::runtime::Executor;
 
 const OPERATION: &str = "force_after";
@@ -75,7 +76,7 @@ impl ForceAfter {
 
 /// Asks the present holder, and ends its hold after the time.
 async fn press(primitive: &Primitive, after: Duration) -> Result<()> {
-    let (context, keys) = (primitive.context(), primitive.keys(OPERATION)?);
+    let context = primitive.context();
     let (holder, id) = loop {
         let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?;
         match inspected.holder.map(|(holder, ..)| (AttemptId::parse(&holder), holder)) {
@@ -90,13 +91,8 @@ async fn press(primitive: &Primitive, after: Duration) -> Result<()> {
     let now = primitive.ask(OPERATION, |scripts, keys| scripts.ask_to_release(keys, id.as_slice())).await?;
     context.observe(now);
     context.executor.sleep(after).await;
-    // Of that hold only: nothing happens if it has ended.
-    let released = primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &holder)).await?;
-    context.observe(released.now);
-    if released.call_again {
-        context.engine.promote_later(keys, context.now(), context.config.lease);
-    }
-    Ok(())
+    // Nothing happens if that hold has ended.
+    take_from(primitive, OPERATION, &holder).await.map(drop)
 }
 
 impl<G> ForceAfter<G> {

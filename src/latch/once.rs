@@ -55,7 +55,7 @@ pub(super) async fn once<T>(
                 match said {
                     CopyAnswer::Done { outcome, call_again } => {
                         if call_again {
-                            context.engine.promote_later(keys, context.now(), context.config.lease);
+                            context.promote_later(keys);
                         }
                         return Ok(outcome);
                     }

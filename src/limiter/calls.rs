@@ -1,17 +1,17 @@
 //! The calls of a rate limiter, each of which is sent at most once, unless it was not executed.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use super::quota::{Quota, Terms};
 use crate::acquire::wait::LastFailure;
+use crate::driver::retry::Retry;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Named;
-use crate::protocol::rate::{TakeArgs, Taken, Timed};
-use crate::protocol::reply::ServerMillis;
+use crate::protocol::rate::{TakeArgs, Taken};
+use crate::protocol::reply::{ServerMillis, Timed};
 
 /// What the handle and its waits share.
 #[derive(Clone, Debug)]
@@ -52,32 +52,16 @@ impl Calls {
     where
         F: Future<Output = std::result::Result<Timed<T>, Failure>>,
     {
-        let context = self.primitive.context();
-        let named = self.primitive.keys(operation)?;
-        let mut retry = context.retry(operation, named);
-        loop {
-            let sent = retry.begin().await?;
-            // A server that was frozen must not take permits for callers that have given up.
-            let not_after = context.not_after(sent, retry.limit(sent));
-            let call = pin!(call(context.scripts(), named, not_after));
-            match retry.bounded(sent, call).await {
-                Ok((answer, now)) => {
-                    context.observe(now);
-                    // Without one, the estimate of the server's clock was wrong, and the answer has corrected it.
-                    if let Some(answer) = answer {
-                        return Ok(answer);
-                    }
-                }
-                Err(failure) if failure.may_be_done() && !mutant::on(Mutant::PermitsTakenAgain) => {
-                    return Err(retry.error(failure).with_reason("the request may have been executed"));
-                }
-                Err(failure) => {
-                    if let Some(last) = last {
-                        last.set(Some(&failure));
-                    }
-                    retry.again_after(failure).await?;
-                }
+        let stop = |retry: &Retry<'_>, failure: Failure| {
+            if failure.may_be_done() && !mutant::on(Mutant::PermitsTakenAgain) {
+                return Err(retry.error(failure).with_reason("the request may have been executed"));
             }
-        }
+            if let Some(last) = last {
+                last.set(Some(&failure));
+            }
+            Ok(failure)
+        };
+        // A server that was frozen must not take permits for callers that have given up.
+        self.primitive.ask_in_time_unless(operation, stop, call).await
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
 use super::mutex;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed};
 use super::resource::Held;
 pub(crate) use super::resource::{AcquireArgs, AheadArgs, RenewArgs, TicketArgs};
 use super::ticket::{Claim, Ticket};
@@ -59,7 +59,7 @@ impl Scripts<'_> {
         self.send(call.ok_or(Failure::NeverHeld(keys.kind.word()))?).await
     }
 
-    pub(crate) async fn drop_waiters(self, keys: &Keys, args: DropArgs) -> Result<Dropped, Failure> {
+    pub(crate) async fn drop_waiters(self, keys: &Keys, args: DropArgs) -> Result<Timed<Dropped>, Failure> {
         self.send(keys.kind.held(|held| held.drop_waiters(keys, self.site(keys), args))?).await
     }
 

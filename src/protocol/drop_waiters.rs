@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::fields::Fields;
-use super::reply::ServerMillis;
+use super::reply::{ServerMillis, Timed};
 
 /// The arguments of a call that drops waiters.
 #[derive(Clone, Copy, Debug)]
@@ -15,32 +15,27 @@ pub(crate) struct DropArgs {
     pub(crate) not_after: ServerMillis,
 }
 
-/// The answer. One call looks at a part of the queue.
+/// What became of the part of the queue that one call looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dropped {
-    Dropped {
-        tickets: u64,
-        /// From which place on tickets were not looked at, and how many those are.
-        next_first: u64,
-        unseen: u64,
-        call_again: bool,
-        now: ServerMillis,
-    },
-    Stale {
-        now: ServerMillis,
-    },
+pub(crate) struct Dropped {
+    pub(crate) tickets: u64,
+    /// From which place on tickets were not looked at.
+    pub(crate) next_first: u64,
+    /// How many those are.
+    pub(crate) unseen: u64,
+    pub(crate) call_again: bool,
 }
 
-pub(super) fn dropped(fields: &mut Fields<'_>) -> Option<Dropped> {
-    Some(match fields.word()? {
-        "DROPPED" => Dropped::Dropped {
+pub(super) fn dropped(fields: &mut Fields<'_>) -> Option<Timed<Dropped>> {
+    let dropped = match fields.word()? {
+        "DROPPED" => Some(Dropped {
             tickets: fields.number()?,
             next_first: fields.number()?,
             unseen: fields.number()?,
             call_again: fields.flag()?,
-            now: fields.number()?,
-        },
-        "STALE" => Dropped::Stale { now: fields.number()? },
+        }),
+        "STALE" => None,
         _ => return None,
-    })
+    };
+    Some((dropped, fields.number()?))
 }

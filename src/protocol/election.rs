@@ -9,7 +9,7 @@ use super::key::Keys;
 use super::latch::Latch;
 use super::limits::MAX_CHANGES;
 use super::mutex::MUTEX;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, released};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, Timed, released};
 use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
@@ -89,7 +89,7 @@ impl Held for Leading {
         None
     }
 
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped> {
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>> {
         MUTEX.drop_waiters(keys, site, args)
     }
 

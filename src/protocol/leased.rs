@@ -8,7 +8,7 @@ use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped, dropped};
 use super::key::Keys;
 use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, acquired, asked_ahead, cancelled,
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, Timed, acquired, asked_ahead, cancelled,
     heartbeat_reply, released, requeued,
 };
 use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
@@ -93,7 +93,7 @@ impl Held for Leased {
         Some(call)
     }
 
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped> {
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>> {
         let call = ScriptCall::new(self.scripts.drop_waiters, keys.all(), dropped);
         let call = match args.client {
             Some(client) => call.client(client),

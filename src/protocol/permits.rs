@@ -6,10 +6,10 @@ use super::failure::Failure;
 use super::key::Keys;
 use super::leased::{LeaseScripts, Leased};
 use super::limits::WRITE;
-use super::reply::ServerMillis;
+use super::reply::{ServerMillis, Timed};
 use super::script::scripts;
 use super::ticket::{Claim, Ticket};
-use reply::{Drained, Limited, PermitsInspected, PermitsRevoked, drained, limited, permits_inspected, permits_revoked};
+use reply::{Drained, PermitsInspected, PermitsRevoked, drained, limited, permits_inspected, permits_revoked};
 
 pub(crate) mod reply;
 
@@ -78,7 +78,12 @@ impl Permits {
     }
 
     /// Stores the limit, which overrides those of all call sites.
-    pub(super) fn store<'a>(self, keys: &'a Keys, site: Site<'a>, not_after: ServerMillis) -> ScriptCall<'a, Limited> {
+    pub(super) fn store<'a>(
+        self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        not_after: ServerMillis,
+    ) -> ScriptCall<'a, Timed<bool>> {
         ScriptCall::new(&LIMIT, keys.all(), limited).number(self.limit).number(not_after).site(site)
     }
 
@@ -111,7 +116,12 @@ impl Scripts<'_> {
         self.send(Permits { limit }.drain(keys, self.site(keys), (ticket, not_after))).await
     }
 
-    pub(crate) async fn set_limit(self, keys: &Keys, limit: u32, not_after: ServerMillis) -> Result<Limited, Failure> {
+    pub(crate) async fn set_limit(
+        self,
+        keys: &Keys,
+        limit: u32,
+        not_after: ServerMillis,
+    ) -> Result<Timed<bool>, Failure> {
         self.send(Permits { limit }.store(keys, self.site(keys), not_after)).await
     }
 

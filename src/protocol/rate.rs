@@ -7,7 +7,7 @@ use super::call::{ScriptCall, Scripts};
 use super::failure::Failure;
 use super::fields::Fields;
 use super::key::Named;
-use super::reply::ServerMillis;
+use super::reply::{ServerMillis, Timed};
 use super::script::scripts;
 
 scripts! { "rate", "rate": INSPECT = "inspect", RESET = "reset", TAKE = "take" }
@@ -23,9 +23,6 @@ pub(crate) struct TakeArgs {
     pub(crate) longest: Duration,
     pub(crate) not_after: ServerMillis,
 }
-
-/// An answer, with the time of the server's clock. `None`: the request came after `not_after`, and did nothing.
-pub(crate) type Timed<T> = (Option<T>, ServerMillis);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {

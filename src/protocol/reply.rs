@@ -10,6 +10,9 @@ use super::token::Token;
 /// The server's clock in milliseconds, as a reply carries it.
 pub(crate) type ServerMillis = u64;
 
+/// An answer, with the time of the server's clock. `None`: the request came after `not_after`, and did nothing.
+pub(crate) type Timed<T> = (Option<T>, ServerMillis);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
     Granted {

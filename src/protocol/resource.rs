@@ -6,7 +6,9 @@ use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped};
 use super::key::Keys;
-use super::reply::{self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
+use super::reply::{
+    self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed,
+};
 use super::script::Script;
 use super::ticket::Ticket;
 use super::token::Token;
@@ -77,7 +79,7 @@ pub(crate) trait Held {
     fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>>;
 
     /// Removes tickets from a part of the queue, and tells their clients.
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Dropped>;
+    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>>;
 
     /// The script that renews leases. Holds of resources with the same script are renewed in one call.
     fn renewal(&self) -> &'static Script;

@@ -33,6 +33,7 @@ mod limiter;
 mod messages;
 mod names;
 mod once;
+mod others;
 mod parts;
 #[cfg(feature = "tokio")]
 mod processes;

@@ -1,8 +1,8 @@
 //! Runs that happen once in a period, when answers are lost and the client cleans up.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use bowline::{ErrorKind, RunOutcome};
+use bowline::{ErrorKind, Reply, RunOutcome, Schedule};
 
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::ms;
@@ -15,6 +15,8 @@ on_every_runtime! {
     work_is_not_called_if_its_beginning_has_no_answer,
     work_that_is_done_counts_although_its_end_has_no_answer,
     a_run_that_was_begun_too_late_to_be_known_is_not_run,
+    a_run_by_cron_begins_although_another_server_is_ahead,
+    a_run_by_cron_whose_beginning_is_lost_begins_with_its_second_copy,
 }
 
 const LONG_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -96,4 +98,35 @@ async fn a_run_that_was_begun_too_late_to_be_known_is_not_run(env: Env) {
     let once = client.once("a", LONG_PERIOD).at_most(ms(200));
     assert_eq!(once.run(async |_| panic!("it has no hold")).await.unwrap(), None::<()>);
     assert_eq!(once.inspect().await.unwrap().last.unwrap().outcome, RunOutcome::Abandoned);
+}
+
+/// The client keeps the clock that is furthest ahead for ten seconds.
+async fn a_run_by_cron_begins_although_another_server_is_ahead(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let once = client.once("a", Schedule::cron("*/5 * * * * *").unwrap());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64;
+    let nothing = || Reply::Bytes(Vec::new());
+    let ahead = Reply::Array(vec![nothing(), Reply::Integer(-2), nothing(), Reply::Integer(now + 5000)]);
+    faults.next("once_inspect", [Fault::Answer(ahead)]);
+    assert_eq!(once.inspect().await.unwrap().last, None);
+    // A period may end between the two calls, but not again and again.
+    let mut ran = None;
+    for _ in 0..3 {
+        ran = ran.or(once.run(async |run| run.tick()).await.unwrap());
+    }
+    let last = once.inspect().await.unwrap().last.unwrap();
+    assert_eq!(ran, Some(last.tick));
+    assert!(last.tick <= u64::try_from(now).unwrap() / 1000 + 60);
+}
+
+async fn a_run_by_cron_whose_beginning_is_lost_begins_with_its_second_copy(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    for (name, fault) in [("a", Fault::LoseReply), ("b", Fault::LoseRequest)] {
+        let calls = faults.calls("once_begin");
+        faults.next("once_begin", [fault]);
+        let once = client.once(name, Schedule::cron("@yearly").unwrap());
+        assert_eq!(once.run(async |run| run.is_valid()).await.unwrap(), Some(true));
+        assert_eq!(faults.calls("once_begin"), calls + 2);
+        assert_eq!(once.run(async |_| ()).await.unwrap(), None);
+    }
 }

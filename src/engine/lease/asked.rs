@@ -1,4 +1,4 @@
-//! Whether somebody has asked the holder to release.
+//! Whether a program has asked the holder to release.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -24,7 +24,7 @@ impl Hold {
         }
     }
 
-    /// Resolves when somebody has asked.
+    /// Resolves when a program asks, and at once if one has asked already.
     pub(crate) async fn asked_to_release(&self) {
         until(&self.over, || self.is_asked_to_release().then_some(())).await;
     }

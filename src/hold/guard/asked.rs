@@ -4,12 +4,12 @@ use futures::future::select_all;
 
 use super::{LockGuard, Permit, ReadGuard, Share, WriteGuard};
 
-/// Whether somebody asks for one of them.
+/// Whether a program has asked the holder to release one of them.
 pub(crate) fn is_asked<'a>(mut shares: impl Iterator<Item = &'a Share>) -> bool {
     shares.any(|share| share.hold.is_asked_to_release())
 }
 
-/// Resolves when somebody asks for one of them.
+/// Resolves when a program asks the holder to release one of them.
 pub(crate) async fn asked<'a>(shares: impl Iterator<Item = &'a Share>) {
     let asked: Vec<_> = shares.map(|share| Box::pin(share.hold.asked_to_release())).collect();
     if asked.is_empty() {
@@ -19,13 +19,15 @@ pub(crate) async fn asked<'a>(shares: impl Iterator<Item = &'a Share>) {
 }
 
 impl LockGuard {
-    /// Resolves when somebody has asked the holder to release the lock
-    /// ([`Lock::ask_to_release`](crate::Lock::ask_to_release)), at once if that was before. The holder decides whether
-    /// and when it does so. Never resolves if nobody asks. All guards of a hold are told, also those to which it is
-    /// handed off in a [cohort](crate::Acquire::non_fair) afterwards. A downgrade or an upgrade begins a new hold,
-    /// which nobody has asked for.
+    /// Resolves when a program asks the holder to release the lock
+    /// ([`Lock::ask_to_release`](crate::Lock::ask_to_release)). Resolves at once if a program has asked already, and
+    /// never if no program asks. The holder decides what to do.
     ///
-    /// A request is a message, and gets lost while the client has no connection.
+    /// The request is for the hold. All guards that share the hold see it, and so do the guards to which a
+    /// [cohort](crate::Acquire::non_fair) hands the hold off. A downgrade or an upgrade begins a new hold, without the
+    /// request.
+    ///
+    /// A request is a message. The message is lost if the client has no connection at that moment.
     ///
     /// # Cancel safety
     /// The future may be dropped and `asked_to_release` called again.
@@ -47,7 +49,7 @@ impl LockGuard {
         self.owned.hold.asked_to_release().await;
     }
 
-    /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release). Sends no
+    /// Whether a program has asked the holder to release: see [`asked_to_release`](Self::asked_to_release). Sends no
     /// command.
     pub fn is_asked_to_release(&self) -> bool {
         self.owned.hold.is_asked_to_release()
@@ -58,7 +60,7 @@ impl LockGuard {
 macro_rules! asked_as_a_lock {
     ($($guard:ident),+) => {$(
         impl $guard {
-            /// Resolves when somebody has asked the holder to release: see
+            /// Resolves when a program asks the holder to release: see
             /// [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release).
             ///
             /// # Cancel safety
@@ -67,7 +69,7 @@ macro_rules! asked_as_a_lock {
                 asked(self.all_shares()).await;
             }
 
-            /// Whether somebody has asked the holder to release: see [`asked_to_release`](Self::asked_to_release).
+            /// Whether a program has asked the holder to release: see [`asked_to_release`](Self::asked_to_release).
             /// Sends no command.
             pub fn is_asked_to_release(&self) -> bool {
                 is_asked(self.all_shares())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::protocol::fields::Fields;
-use crate::protocol::reply::ServerMillis;
+use crate::protocol::reply::{ServerMillis, Timed};
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
@@ -12,12 +12,6 @@ use crate::protocol::token::Token;
 pub(crate) enum Drained {
     Granted { units: u32, now: ServerMillis },
     Busy { call_again: bool, now: ServerMillis },
-    Stale { now: ServerMillis },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limited {
-    Limit { call_again: bool, now: ServerMillis },
     Stale { now: ServerMillis },
 }
 
@@ -60,12 +54,14 @@ pub(in crate::protocol) fn drained(fields: &mut Fields<'_>) -> Option<Drained> {
     })
 }
 
-pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Limited> {
-    Some(match fields.word()? {
-        "LIMIT" => Limited::Limit { call_again: fields.flag()?, now: fields.number()? },
-        "STALE" => Limited::Stale { now: fields.number()? },
+/// Whether the script must be called again to finish.
+pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Timed<bool>> {
+    let call_again = match fields.word()? {
+        "LIMIT" => Some(fields.flag()?),
+        "STALE" => None,
         _ => return None,
-    })
+    };
+    Some((call_again, fields.number()?))
 }
 
 pub(in crate::protocol) fn permits_revoked(fields: &mut Fields<'_>) -> Option<PermitsRevoked> {
