@@ -205,9 +205,9 @@ impl Lock {
     /// release. Returns `false` if the lock is free.
     ///
     /// The holder sees the request by [`LockGuard::asked_to_release`](crate::LockGuard::asked_to_release), and decides
-    /// what to do. A client that [keeps the lock idle](Acquire::retained) releases it. The message is lost if the client
-    /// has no connection at this moment; a second request does no harm. To wait for the lock and to take it by force
-    /// after a time, use [`Acquire::force_after`].
+    /// what to do. A client that [keeps the lock idle](Acquire::retained) releases it. The message is lost if the
+    /// client has no connection at this moment; a second request does no harm. To wait for the lock and to take it by
+    /// force after a time, use [`Acquire::force_after`].
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not

@@ -19,8 +19,8 @@ const KEPT: Duration = Duration::from_secs(10);
 const SLACK: Duration = Duration::from_millis(100);
 
 /// The estimate lags behind the server's clock by up to the latency of a reply. It tells the server until when a
-/// request may be executed, and which period by a pattern of cron is meant. The server checks both by its own clock. The
-/// estimate never counts a lease.
+/// request may be executed, and which period by a pattern of cron is meant. The server checks both by its own clock.
+/// The estimate never counts a lease.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     last: Mutex<Option<(Instant, ServerMillis)>>,

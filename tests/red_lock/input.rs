@@ -45,6 +45,7 @@ async fn names_and_leases_are_checked(env: Env) {
         locks.lock("a").expires_after(ms(3001)).await.map(drop).unwrap_err(),
         locks.lock("a").acknowledged_by(1).await.map(drop).unwrap_err(),
         locks.lock("a").retained(ms(100)).await.map(drop).unwrap_err(),
+        locks.lock("a").force_after(ms(100)).await.map(drop).unwrap_err(),
         locks.try_lock("a").retained(ms(100)).await.map(drop).unwrap_err(),
     ];
     for error in errors {
