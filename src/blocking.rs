@@ -59,6 +59,7 @@
 //! ```
 
 mod acquire;
+mod barrier;
 mod client;
 mod election;
 mod guard;
@@ -75,6 +76,7 @@ mod semaphore;
 mod thread;
 
 pub use acquire::{Acquire, TryAcquire};
+pub use barrier::Barrier;
 pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
@@ -93,4 +95,4 @@ pub use semaphore::Semaphore;
 
 /// The builders are the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
-pub use crate::{Campaign, Deadlocks, LatchWait, UntilReady};
+pub use crate::{BarrierWait, Campaign, Deadlocks, LatchWait, UntilReady};

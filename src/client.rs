@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use uuid::Uuid;
 
+use crate::barrier::Barrier;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
@@ -111,6 +112,12 @@ impl Client {
     /// Returns the count-down latch `name`. Names are those of [`lock`](Self::lock). Sends nothing.
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(&self.source, name)
+    }
+
+    /// Returns the barrier `name` for so many parties, 1 to [`MAX_BARRIER_PARTIES`](crate::MAX_BARRIER_PARTIES). Names
+    /// are those of [`lock`](Self::lock). An invalid number is an error of the first operation. Sends nothing.
+    pub fn barrier(&self, name: &str, parties: u32) -> Barrier {
+        Barrier::new(&self.source, name, parties)
     }
 
     /// Returns work that runs at most once in each period of the [`Schedule`], such as a [`Duration`], over all

@@ -68,6 +68,8 @@ pub enum Access {
     Permits(u32),
     /// That a latch opens.
     Latch,
+    /// That the other parties arrive at a barrier.
+    Barrier,
 }
 
 impl Access {
@@ -120,6 +122,12 @@ impl Labels {
             waits_for: Access::of(claim),
         };
         tickets.into_iter().map(waiter).collect()
+    }
+
+    /// Those who wait at a barrier. Their tickets say as little as those of a latch.
+    pub(crate) fn parties(&self, tickets: Vec<Ticket>) -> Vec<WaiterState> {
+        let party = |waiter| WaiterState { waits_for: Access::Barrier, ..waiter };
+        self.queue(tickets).into_iter().map(party).collect()
     }
 }
 

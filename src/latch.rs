@@ -19,7 +19,7 @@ use crate::runtime::Executor;
 
 use once::{CopyAnswer, once};
 
-mod once;
+pub(crate) mod once;
 pub(crate) mod wait;
 
 /// The largest count of a latch: 1,048,576.
@@ -274,7 +274,8 @@ impl IntoFuture for LatchWait {
                 );
                 return Err(error.with_name(&keys.name));
             }
-            wait::wait(context, OPERATION, keys, self.timeout).await
+            let gone = "the latch ended, and it is not known whether it was counted down before";
+            wait::wait(context, OPERATION, keys, self.timeout, gone, |_| Ok(())).await
         })
     }
 }

@@ -31,6 +31,7 @@ pub mod guide {}
 mod acquire;
 mod ask;
 mod backoff;
+mod barrier;
 mod client;
 mod cohort;
 mod config;
@@ -91,6 +92,7 @@ pub use runtime::tokio;
 
 pub use acquire::builder::{Acquire, TryAcquire};
 pub use acquire::force_after::ForceAfter;
+pub use barrier::{Barrier, BarrierPass, BarrierState, BarrierWait, MAX_BARRIER_PARTIES};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LABEL, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};

@@ -102,7 +102,7 @@ impl Names {
         Self { kind: Some(kind), ..self }
     }
 
-    /// Lists only names with a queue of waiters. A latch has no queue.
+    /// Lists only names with a queue of waiters. A latch and a barrier have no queue.
     pub(crate) fn waited_for(self) -> Self {
         Self { waited_for: true, ..self }
     }

@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod arity;
 pub(crate) mod attempt_id;
+pub(crate) mod barrier;
 mod call;
 pub(crate) mod change;
 mod client;

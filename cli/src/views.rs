@@ -44,6 +44,7 @@ pub(crate) fn kind(kind: PrimitiveKind) -> &'static str {
         PrimitiveKind::RwLock => "rw",
         PrimitiveKind::Semaphore => "semaphore",
         PrimitiveKind::Latch => "latch",
+        PrimitiveKind::Barrier => "barrier",
         PrimitiveKind::Once => "once",
         PrimitiveKind::Election => "election",
         PrimitiveKind::RateLimiter => "rate",
@@ -59,6 +60,7 @@ pub(crate) fn access(access: Access) -> (&'static str, Option<u32>) {
         Access::Write => ("write", None),
         Access::Permits(permits) => ("permits", Some(permits)),
         Access::Latch => ("latch", None),
+        Access::Barrier => ("barrier", None),
         _ => ("other", None),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::barrier::Barrier;
 use super::election::Election;
 use super::latch::CountDownLatch;
 use super::limiter::RateLimiter;
@@ -76,6 +77,11 @@ impl Client {
     /// Returns the count-down latch `name`: see [`bowline::Client::latch`](crate::Client::latch).
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(self.inner.latch(name), self.inner.executor().clone())
+    }
+
+    /// Returns the barrier `name` for so many parties: see [`bowline::Client::barrier`](crate::Client::barrier).
+    pub fn barrier(&self, name: &str, parties: u32) -> Barrier {
+        Barrier::new(self.inner.barrier(name, parties), self.inner.executor().clone())
     }
 
     /// Returns the election `name`: see [`bowline::Client::election`](crate::Client::election).

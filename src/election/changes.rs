@@ -17,6 +17,8 @@ use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::tuning::AGAIN;
 
+const GONE: &str = "the server knows nothing of the watcher any more";
+
 /// What has changed in an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -113,7 +115,7 @@ impl Watcher {
                 let kind = Kind::Watch { known, leads: self.leads };
                 let name = self.primitive.name().unwrap_or_default();
                 let watch = Primitive::new(&self.primitive.source, kind, name);
-                wait(watch.context(), OPERATION, watch.keys(OPERATION)?, None).await?;
+                wait(watch.context(), OPERATION, watch.keys(OPERATION)?, None, GONE, |_| Ok(())).await?;
             }
             let known = self.known;
             let seen = self.primitive.ask(OPERATION, |scripts, keys| scripts.look_at_election(keys, known)).await?;

@@ -30,6 +30,9 @@ pub enum ErrorKind {
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it
     /// ended, and may not have been counted down.
     Lost,
+    /// The generation of a [`Barrier`](crate::Barrier) was broken: a party stopped waiting, its lease ended, or an
+    /// operator [reset](crate::Barrier::reset) the barrier. The message says which.
+    Broken,
     /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is
     /// released in the background.
     Unacknowledged,
@@ -58,6 +61,8 @@ pub enum ErrorKind {
     /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this
     /// set. The message names both.
     OtherMasters,
+    /// Those that wait at the [`Barrier`](crate::Barrier) are of another number of parties.
+    OtherParties,
     /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not
     /// yet noticed that its connection is closed.
     ClientIdInUse,
@@ -73,6 +78,7 @@ impl ErrorKind {
             | Self::QueueFull
             | Self::Dropped
             | Self::Lost
+            | Self::Broken
             | Self::Unacknowledged
             | Self::Unavailable
             | Self::Refused
@@ -86,7 +92,8 @@ impl ErrorKind {
             | Self::Unsupported
             | Self::Protocol
             | Self::Closed
-            | Self::OtherMasters => false,
+            | Self::OtherMasters
+            | Self::OtherParties => false,
         }
     }
 
@@ -99,6 +106,7 @@ impl ErrorKind {
             Self::OverLimit => "more permits than the limit",
             Self::WouldDeadlock => "would deadlock",
             Self::Lost => "the lease was lost",
+            Self::Broken => "the barrier is broken",
             Self::Unacknowledged => "too few replicas acknowledged it",
             Self::Unavailable => "the server is unavailable",
             Self::Refused => "the server refused",
@@ -109,6 +117,7 @@ impl ErrorKind {
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
             Self::OtherMasters => "another set of masters is in use",
+            Self::OtherParties => "the barrier has another number of parties",
             Self::ClientIdInUse => "another connected client has this id",
         }
     }

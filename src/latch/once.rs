@@ -1,4 +1,4 @@
-//! Calls that change a latch. Each is sent until it is answered, and executed only once.
+//! Calls that change a latch or a barrier. Each is sent until it is answered, and executed only once.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
 /// The server's answer to one copy of a call.
-pub(super) enum CopyAnswer<T> {
+pub(crate) enum CopyAnswer<T> {
     /// The call was executed. With `call_again`, more waiters have to be notified.
     Done { outcome: T, call_again: bool },
     /// Nothing was done yet, and the same call must be sent again.
@@ -24,13 +24,13 @@ pub(super) enum CopyAnswer<T> {
 }
 
 /// The answer, with the time of the server's clock.
-pub(super) type TimedAnswer<T> = std::result::Result<(CopyAnswer<T>, ServerMillis), Failure>;
+pub(crate) type TimedAnswer<T> = std::result::Result<(CopyAnswer<T>, ServerMillis), Failure>;
 
 /// Sends copies of a request until one is answered. All copies have the same attempt id, by which the server recognizes
 /// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may
 /// be executed. It is fixed before the first copy whose fate is unknown, and covers all copies that are sent within the
 /// client's retry timeout.
-pub(super) async fn once<T>(
+pub(crate) async fn once<T>(
     primitive: &Primitive,
     operation: &'static str,
     call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, TimedAnswer<T>>,

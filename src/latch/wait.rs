@@ -1,4 +1,4 @@
-//! Waiting for a latch, which takes a ticket but never a hold.
+//! Waiting for a latch, a barrier or a change of an election, which takes a ticket but never a hold.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,34 +14,40 @@ use crate::observe::{self, meter};
 use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::Acquired;
+use crate::protocol::token::Token;
 
-/// A latch has no units, so a waiter asks for none.
+/// There are no units to hold, so a waiter asks for none.
 const AMOUNT: u32 = 0;
 
-/// Waits until the latch is open, or the election has changed, within the timeout.
-pub(crate) async fn wait(
+/// Waits within the timeout until the latch is open, the generation of the barrier has ended or the election has
+/// changed. `ended` reads the token of the reply. `gone` is the reason in the error if the server knows nothing of the
+/// waiter any more.
+pub(crate) async fn wait<T>(
     context: &Arc<Context>,
     operation: &'static str,
     keys: &Arc<Keys>,
     timeout: Option<Duration>,
-) -> Result<()> {
+    gone: &'static str,
+    ended: impl FnOnce(Token) -> Result<T>,
+) -> Result<T> {
     let waiting = async {
         let until = end_of(context, timeout);
         let last = LastFailure::default();
-        let opened = pin!(until_open(context, operation, keys, (until, &last)));
+        let opened = pin!(until_over(context, operation, keys, (until, &last), gone));
         let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
-        in_time(context, until, opened, late).await
+        in_time(context, until, opened, late).await.and_then(ended)
     };
     observe::acquiring(context.observed(operation, keys), true, meter::of_wait, waiting).await
 }
 
-async fn until_open(
+async fn until_over(
     context: &Arc<Context>,
     operation: &'static str,
     keys: &Arc<Keys>,
     (until, last): (Option<Instant>, &LastFailure),
-) -> Result<()> {
-    // A latch is never held. The lease only says how long the ticket lives without a heartbeat.
+    gone: &'static str,
+) -> Result<Token> {
+    // Nothing is held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until, last);
@@ -52,20 +58,17 @@ async fn until_open(
         None => waiter.decided().await,
     };
     match outcome {
-        Outcome::Granted { .. } => {
+        Outcome::Granted { token, .. } => {
             // If the request was sent twice, the second copy may wait for the next latch of the name. Dropping the
             // attempt cancels that ticket.
             if waiter.attempt.state.asked == 1 {
                 waiter.attempt.forget();
             }
-            Ok(())
+            Ok(token)
         }
-        // Another request would find no latch, as if it had been counted down. The ticket may still exist; dropping the
-        // attempt cancels it.
-        Outcome::Gone => {
-            let reason = "the latch ended, and it is not known whether it was counted down before";
-            Err(Error::because(ErrorKind::Lost, operation, reason).with_name(&keys.name))
-        }
+        // Another request would find no latch, as if it had been counted down, or arrive at the next generation of a
+        // barrier. The ticket may still exist; dropping the attempt cancels it.
+        Outcome::Gone => Err(Error::because(ErrorKind::Lost, operation, gone).with_name(&keys.name)),
         Outcome::Failed(failure, _) => Err(failure.into_error(operation).with_name(&keys.name)),
         Outcome::Closed => Err(error(operation, keys, ErrorKind::Closed)),
     }
@@ -94,8 +97,13 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
             // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the
             // server's clock.
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
-            // Replies about primitives that can be held. The script of a latch never sends them.
-            Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. } | Acquired::Over { .. }) => {
+            Asked::Answered(Acquired::Over { limit, now }) => {
+                context.observe(now);
+                let reason = format!("those that wait are of a barrier of {limit} parties");
+                return Err(Error::because(ErrorKind::OtherParties, operation, reason).with_name(&keys.name));
+            }
+            // Replies about primitives that can be held. The scripts that are called here never send them.
+            Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. }) => {
                 return Err(error(operation, keys, ErrorKind::Protocol));
             }
             Asked::Decided(outcome) => return Ok(Some(outcome)),

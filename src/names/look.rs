@@ -25,11 +25,11 @@ use crate::tuning::BATCH;
 pub struct NameState {
     /// The name.
     pub name: NameInUse,
-    /// Who holds it: at most 1,000, those whose leases end first. Nobody holds a latch or a rate limiter.
+    /// Who holds it: at most 1,000, those whose leases end first. Nobody holds a latch, a barrier or a rate limiter.
     pub holds: Vec<HoldState>,
     /// The number of waiters, counted as by `inspect` of that primitive.
     pub waiters: u64,
-    /// Those of the first 100 waiters whose tickets have not expired, in their order. Those of a latch have none.
+    /// Those of the first 100 waiters whose tickets have not expired, in their order. Those of a latch or a barrier have none.
     pub queue: Vec<WaiterState>,
 }
 
@@ -69,7 +69,8 @@ impl NameState {
             let token = Some(token).filter(|token| *token != Token::NONE);
             HoldState { client, label: labels.get(client), access: Access::of(claim), token, remaining }
         };
-        Self { name, holds: holds.into_iter().map(hold).collect(), waiters, queue: labels.queue(queue) }
+        let queue = if name.kind == PrimitiveKind::Barrier { labels.parties(queue) } else { labels.queue(queue) };
+        Self { name, holds: holds.into_iter().map(hold).collect(), waiters, queue }
     }
 }
 
@@ -103,6 +104,7 @@ fn keys_of(context: &Context, operation: &'static str, NameInUse { kind, name }:
         PrimitiveKind::RwLock => &[Kind::ReadWrite],
         PrimitiveKind::Semaphore => &[Kind::Semaphore { limit: 1 }],
         PrimitiveKind::Latch => &[Kind::Latch],
+        PrimitiveKind::Barrier => &[Kind::Barrier { parties: 1, keep: 0 }],
         PrimitiveKind::Once => &[ONCE],
         PrimitiveKind::Election => &[Kind::Election],
         PrimitiveKind::RateLimiter => &[],

@@ -132,9 +132,9 @@ pub(crate) fn of_acquisition<T>(result: &Result<Option<T>>) -> &'static str {
 }
 
 /// How a wait has ended.
-pub(crate) fn of_wait(result: &Result<()>) -> &'static str {
+pub(crate) fn of_wait<T>(result: &Result<T>) -> &'static str {
     match result {
-        Ok(()) => GRANTED,
+        Ok(_) => GRANTED,
         Err(error) => of_failure(error.kind()),
     }
 }
@@ -162,5 +162,7 @@ fn of_failure(kind: ErrorKind) -> &'static str {
         ErrorKind::Closed => "closed",
         ErrorKind::OtherMasters => "other_masters",
         ErrorKind::ClientIdInUse => "client_id_in_use",
+        ErrorKind::Broken => "broken",
+        ErrorKind::OtherParties => "other_parties",
     }
 }

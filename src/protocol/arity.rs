@@ -21,7 +21,7 @@ use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{client, election, mutex, names, once, vote};
+use super::{barrier, client, election, mutex, names, once, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -99,6 +99,10 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Latch.count_down(&keys, SITE, copy));
     calls.add(Latch.delete(&keys, SITE, copy));
     calls.add(Latch.inspect(&keys, 0));
+
+    let keys = Keys::new("p", Kind::Barrier { parties: 2, keep: 1000 }, "n").unwrap();
+    calls.add(barrier::reset_call(&keys, SITE, copy));
+    calls.add(barrier::inspect(&keys, 0));
 
     let keys = Keys::new("p", Kind::Once { first: 0, period: 1000, retries: true }, "n").unwrap();
     calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));

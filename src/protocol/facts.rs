@@ -94,3 +94,5 @@ pub(super) const LATCH: Facts = Facts {
     asks_ahead: false,
     claim: |_, _| Claim::Nothing,
 };
+
+pub(super) const BARRIER: Facts = Facts { word: "barrier", suffixes: &["", ":tickets", ":ended"], ..LATCH };

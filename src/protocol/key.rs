@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::facts::Facts;
 use super::kind::Kind;
-use super::limits::WRITE;
+use super::limits::{MAX_PARTIES, WRITE};
 use super::slot;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -38,6 +38,9 @@ impl Keys {
     pub(crate) fn new(prefix: &str, kind: Kind, name: &str) -> Result<Self> {
         if let Kind::Semaphore { limit } = kind {
             check_limit(limit)?;
+        }
+        if let Kind::Barrier { parties, .. } = kind {
+            check_parties(parties)?;
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
         Ok(Self::below(kind, name, &main))
@@ -113,7 +116,7 @@ impl Hash for Keys {
 pub(super) fn type_of(key: &str) -> &'static str {
     match key.rsplit(':').next() {
         Some("queue" | "changes") => "list",
-        Some("tickets" | "leases" | "calls" | "watchers") => "zset",
+        Some("tickets" | "leases" | "calls" | "watchers" | "ended") => "zset",
         Some("fence" | "tat") => "string",
         _ => "hash",
     }
@@ -144,6 +147,14 @@ pub(crate) fn check_limit(limit: u32) -> Result<()> {
     }
     let reason = format!("a limit of {limit} permits; it must be 1 to {}", WRITE - 1);
     Err(Error::because(ErrorKind::InvalidInput, "limit", reason))
+}
+
+fn check_parties(parties: u32) -> Result<()> {
+    if (1..=MAX_PARTIES).contains(&parties) {
+        return Ok(());
+    }
+    let reason = format!("a barrier of {parties} parties; it must have 1 to {MAX_PARTIES}");
+    Err(Error::because(ErrorKind::InvalidInput, "parties", reason))
 }
 
 /// A prefix stands in front of the hash tag, so it must not contain one.
@@ -182,6 +193,8 @@ mod tests {
         assert_eq!(listed(&keys)[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
         let keys = Keys::new("bowline", Kind::Latch, "a").unwrap();
         assert_eq!(listed(&keys), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
+        let keys = Keys::new("bowline", Kind::Barrier { parties: 2, keep: 0 }, "a").unwrap();
+        assert_eq!(listed(&keys), ["bowline:barrier:{a}", "bowline:barrier:{a}:tickets", "bowline:barrier:{a}:ended"]);
         assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
         let client = Uuid::from_u128(1);
         let inbox = |slot| super::inbox("p:inbox:", slot, client);
@@ -262,6 +275,15 @@ mod tests {
             let expected = if escaped { format!("%{byte:02X}") } else { char::from(byte).to_string() };
             assert_eq!(spelled, expected);
         }
+    }
+
+    #[test]
+    fn a_barrier_has_up_to_a_thousand_parties() {
+        let barrier = |parties| Keys::new("p", Kind::Barrier { parties, keep: 0 }, "a");
+        for parties in [0, MAX_PARTIES + 1] {
+            assert_eq!(barrier(parties).unwrap_err().kind(), ErrorKind::InvalidInput, "{parties}");
+        }
+        assert!(barrier(1).is_ok() && barrier(MAX_PARTIES).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::{ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH};
+use super::facts::{BARRIER, ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH};
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
 
@@ -16,6 +16,12 @@ pub(crate) enum Kind {
     },
     ReadWrite,
     Latch,
+    /// A wait at a cyclic barrier.
+    Barrier {
+        parties: u32,
+        /// For how long after its arrival a party, or a copy of its request, may ask, in milliseconds.
+        keep: u64,
+    },
     /// The queue of a RedLock on one master.
     Turn,
     /// The vote of one master of a RedLock.
@@ -44,11 +50,12 @@ pub(crate) enum Kind {
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Lock,
         Self::Semaphore { limit: 3 },
         Self::ReadWrite,
         Self::Latch,
+        Self::Barrier { parties: 2, keep: 0 },
         Self::Turn,
         Self::Vote,
         Self::Once { first: 0, period: 1000, retries: false },
@@ -62,6 +69,7 @@ impl Kind {
             Self::Semaphore { .. } => &SEMAPHORE,
             Self::ReadWrite => &READ_WRITE,
             Self::Latch => &LATCH,
+            Self::Barrier { .. } => &BARRIER,
             Self::Turn => &TURN,
             Self::Vote => &VOTE,
             Self::Once { .. } => &ONCE,

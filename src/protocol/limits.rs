@@ -32,6 +32,22 @@ pub(crate) const LABEL_TTL: Duration = Duration::from_secs(15 * 60);
 /// The number of changes of an election that are stored: the last one that a program has seen, and 64 that it has not.
 pub(crate) const MAX_CHANGES: u32 = 65;
 
+/// The most parties of a barrier. One command notifies them all.
+pub(crate) const MAX_PARTIES: u32 = 1000;
+
+/// How the generation of a barrier has ended for a party is one number: that of the generation, times this, plus the
+/// place of the party or one of the numbers below.
+pub(crate) const PLACES: u64 = 1024;
+
+/// A party has left.
+pub(crate) const LEFT: u64 = 1001;
+
+/// The lease of a party has ended.
+pub(crate) const EXPIRED: u64 = 1002;
+
+/// An operator has broken the generation.
+pub(crate) const BROKEN_BY_RESET: u64 = 1003;
+
 /// The least time that a counter lives after a grant with a usual lease.
 const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
 
@@ -59,6 +75,13 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     // A stored limit lives this long after its last use.
     ("LIMIT_TTL", 24 * 60 * 60 * 1000),
     ("MAX_CHANGES", MAX_CHANGES as u64),
+    ("MAX_PARTIES", MAX_PARTIES as u64),
+    ("PLACES", PLACES),
+    ("LEFT", LEFT),
+    ("EXPIRED", EXPIRED),
+    ("BROKEN_BY_RESET", BROKEN_BY_RESET),
+    // What a reset is remembered by that found no party.
+    ("NONE_WAITED", BROKEN_BY_RESET + 1),
     // The most grants of one call. It replies "more" if there are more to make.
     ("MAX_GRANTED", 128),
     ("MAX_DROPPED", 64),

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::barrier::Parties;
 use super::election::{Leading, Watch};
 use super::kind::Kind;
 use super::latch::Latch;
@@ -10,10 +11,11 @@ use super::once::Runs;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, election, latch, mutex, names, once, permits, rate, vote};
+use super::{barrier, client, election, latch, mutex, names, once, permits, rate, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 9] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 10] = [
+    barrier::SCRIPTS,
     client::SCRIPTS,
     election::SCRIPTS,
     latch::SCRIPTS,
@@ -36,6 +38,7 @@ impl Kind {
             Self::Semaphore { limit } => with(&Permits { limit }.leased()),
             Self::ReadWrite => with(&Permits::READ_WRITE.leased()),
             Self::Latch => with(&Latch),
+            Self::Barrier { parties, keep } => with(&Parties { parties, keep }),
             Self::Once { first, period, retries } => with(&Runs { first, period, retries }),
             Self::Election => with(&Leading),
             Self::Watch { known, leads } => with(&Watch { known, leads }),

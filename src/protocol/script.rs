@@ -90,9 +90,10 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 45] = [
+const FRAGMENTS: [(&str, &str); 46] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
+    ("barrier", include_str!("fragments/barrier.lua")),
     ("changes", include_str!("fragments/changes.lua")),
     ("claimed", include_str!("fragments/claimed.lua")),
     ("clock", include_str!("fragments/clock.lua")),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::barrier;
+use super::barrier::reply::BarrierInspected;
 use super::call::{ScriptCall, Scripts};
 use super::failure::Failure;
 use super::fields::Fields;
@@ -64,6 +66,9 @@ fn seen(keys: &Keys, listed: u32) -> ScriptCall<'_, Seen> {
         Kind::Latch | Kind::Watch { .. } => {
             Latch.inspect(keys, listed).read_as(|fields| latch_inspected(fields).map(Seen::of_latch))
         }
+        Kind::Barrier { .. } => {
+            barrier::inspect(keys, listed).read_as(|fields| barrier::reply::inspected(fields).map(Seen::of_barrier))
+        }
     }
 }
 
@@ -101,6 +106,10 @@ impl Seen {
     }
 
     fn of_latch(LatchInspected { waiters, queue, .. }: LatchInspected) -> Self {
-        Self { holds: Vec::new(), limit: None, waiters, queue }
+        Self { waiters, queue, ..Self::default() }
+    }
+
+    fn of_barrier(BarrierInspected { waiters, queue, .. }: BarrierInspected) -> Self {
+        Self { waiters, queue, ..Self::default() }
     }
 }

@@ -21,6 +21,7 @@ use crate::error::Result;
 
 mod ahead;
 mod attempt;
+mod barrier;
 mod inspect;
 mod labels;
 mod limiter;

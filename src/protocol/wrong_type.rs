@@ -66,6 +66,8 @@ mod tests {
         assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "list", "zset", "string"]);
         let keys = Keys::new("p", Kind::Latch, "calls").unwrap();
         assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "zset"]);
+        let keys = Keys::new("p", Kind::Barrier { parties: 2, keep: 0 }, "fence").unwrap();
+        assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "zset"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! What only futures can do (be polled by hand, dropped half way, run inside one another) uses `support::env` instead.
 
 mod acquire;
+mod barrier;
 mod client;
 pub(crate) mod cost;
 mod election;
@@ -18,6 +19,7 @@ use bowline::{ConfigBuilder, blocking};
 
 use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use acquire::Acquire;
+pub(crate) use barrier::Barrier;
 pub(crate) use client::Client;
 pub(crate) use election::Changes;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};

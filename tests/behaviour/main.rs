@@ -13,6 +13,7 @@ use bowline_testkit as support;
 
 #[cfg(all(feature = "blocking", feature = "tokio", feature = "async-std"))]
 mod ask;
+mod barrier;
 mod blocking;
 mod drop_waiters;
 mod election;

@@ -15,6 +15,7 @@ use bowline_testkit as support;
 mod acquire;
 mod ask;
 mod ask_ahead;
+mod barrier;
 mod bounds;
 mod cancel;
 mod claim;

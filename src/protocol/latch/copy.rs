@@ -18,7 +18,7 @@ pub(crate) struct LatchCall {
 
 impl LatchCall {
     /// Adds these arguments in the order in which each script expects them. `more` follows the id.
-    pub(super) fn put<'a, T>(
+    pub(in crate::protocol) fn put<'a, T>(
         self,
         call: ScriptCall<'a, T>,
         site: Site<'a>,

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
+use super::barrier::Barrier;
 use super::election::Election;
 use super::limiter::RateLimiter;
 use super::once::Once;
@@ -42,6 +43,10 @@ impl Client {
 
     pub(crate) fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch(handle!(self, latch, name))
+    }
+
+    pub(crate) fn barrier(&self, name: &str, parties: u32) -> Barrier {
+        Barrier(handle!(self, barrier, name, parties))
     }
 
     pub(crate) fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {

@@ -21,8 +21,8 @@ impl Lab {
                 Content::Map(fields) if key.starts_with("p:sem:") || key.starts_with("p:rw:") => {
                     self.check_permits(&whole, key, fields, *expiry);
                 }
-                Content::Map(_) | Content::Scores(_) if key.starts_with("p:latch:") || key.starts_with("p:client:") => {
-                }
+                Content::Map(_) | Content::Scores(_)
+                    if ["p:latch:", "p:barrier:", "p:client:"].iter().any(|kind| key.starts_with(kind)) => {}
                 Content::Scores(_) if key.ends_with("}:watchers") => {}
                 Content::Map(fields) => {
                     assert_eq!(fields.len(), 1, "{key}: {fields:?}");

@@ -54,7 +54,8 @@ impl Call {
     pub fn resent(self) -> Self {
         Self { resent: true, ..self }
     }
-    fn wire(&self) -> wire::Copy {
+    /// As the library sends it.
+    pub fn wire(&self) -> wire::Copy {
         let wire::Attempt { client, n, .. } = crate::lab::attempt(1, self.n).wire();
         let Self { not_after, known_until, resent, .. } = *self;
         wire::Copy { client, n, not_after, known_until, resent }

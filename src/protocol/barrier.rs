@@ -1,0 +1,80 @@
+//! The barrier: its scripts as typed calls. Only this module knows the order of their keys and arguments.
+
+use std::time::Duration;
+
+use super::call::{ScriptCall, Scripts, Site};
+use super::failure::Failure;
+use super::key::Keys;
+use super::latch::LatchCall;
+use super::reply::{Acquired, Cancelled, HeartbeatReply};
+use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
+use super::script::scripts;
+use super::ticket::Ticket;
+use reply::{BarrierInspected, BarrierReset, arrived, heartbeat_reply, inspected, left, reset};
+
+pub(crate) mod end;
+pub(crate) mod reply;
+
+scripts! {
+    "barrier", "barrier":
+    ARRIVE = "arrive",
+    CANCEL = "cancel",
+    HEARTBEAT = "heartbeat",
+    INSPECT = "inspect",
+    RESET = "reset",
+}
+
+/// The parties of a barrier, which wait and never hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parties {
+    pub(super) parties: u32,
+    /// For how long after its arrival a party, or a copy of its request, may ask, in milliseconds.
+    pub(super) keep: u64,
+}
+
+impl Resource for Parties {
+    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        let call = ScriptCall::new(&ARRIVE, keys.all(), arrived).id(args.ticket.id).number(self.parties);
+        call.millis(args.ticket_ttl).number(self.keep).number(args.not_after).inbox(site)
+    }
+
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
+        ScriptCall::new(&CANCEL, keys.all(), left).id(ticket.id).number(self.keep).inbox(site)
+    }
+
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+        let call = ScriptCall::new(&HEARTBEAT, keys.all(), heartbeat_reply).inbox(site);
+        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        None
+    }
+}
+
+/// Breaks the generation that waits.
+pub(super) fn reset_call<'a>(keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, BarrierReset> {
+    copy.put(ScriptCall::new(&RESET, keys.all(), reset), site, |call| call)
+}
+
+/// `listed`: how many parties are wanted.
+pub(super) fn inspect(keys: &Keys, listed: u32) -> ScriptCall<'_, BarrierInspected> {
+    ScriptCall::new(&INSPECT, [keys.main(), keys.ending(":tickets")].into_iter(), inspected).number(listed)
+}
+
+impl Scripts<'_> {
+    pub(crate) async fn reset_barrier(self, keys: &Keys, copy: LatchCall) -> Result<BarrierReset, Failure> {
+        self.send(reset_call(keys, self.site(keys), copy)).await
+    }
+
+    pub(crate) async fn inspect_barrier(self, keys: &Keys, listed: u32) -> Result<BarrierInspected, Failure> {
+        self.send(inspect(keys, listed)).await
+    }
+}
+
+/// For how long after its arrival a party, or a copy of its request, may ask: a heartbeat begins within a ticket's
+/// life, and is repeated for the retry timeout, as the arrival is.
+pub(crate) fn keep(ticket_ttl: Duration, retry_timeout: Duration, command_timeout: Duration) -> u64 {
+    let keep = ticket_ttl.saturating_add(retry_timeout).saturating_add(command_timeout);
+    u64::try_from(keep.as_millis()).unwrap_or(u64::MAX)
+}

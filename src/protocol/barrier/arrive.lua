@@ -1,0 +1,63 @@
+-- Lets a party arrive at a barrier, where it waits until as many have arrived as there are parties.
+-- KEYS: barrier tickets ended
+-- ARGV: attempt_id parties ticket_ttl_ms keep_ms not_after_ms inbox_prefix
+-- Reply: ENDED number now | QUEUED ttl_ms now | OTHER parties now | STALE now
+-- ENDED: the generation of the attempt id has ended, as the number says (see the fragment). The last party that arrives
+-- gets this at once, and the others get the message `<number> <now> <attempt id>`. ttl_ms is what is left of the lease
+-- that ends first. OTHER: those that wait are of another number of parties. A second copy changes nothing; keep_ms is
+-- how long after the first one a copy may come, or the party may ask.
+
+local barrier, tickets, ended = KEYS[1], KEYS[2], KEYS[3]
+local id, own_parties, ttl, not_after, inbox_prefix = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, ARGV[5] + 0, ARGV[6]
+--@include clock
+--@include outlive
+--@include absent
+--@include barrier
+load_barrier(ARGV[4] + math.max(not_after - now, 0))
+
+local known = end_of(id)
+if known then
+  takes_writes(barrier)
+  return {'ENDED', known, now}
+end
+if redis.call('ZSCORE', tickets, id) then
+  if is_over() then
+    break_generation(all_tickets(), EXPIRED)
+    return {'ENDED', end_of(id), now}
+  end
+  redis.call('ZADD', tickets, 'XX', now + ttl, id)
+  return {'QUEUED', ends - now, now}
+end
+if not_after > 0 and now > not_after then return {'STALE', now} end
+
+-- Keys of a moving slot must not be read or written after they are gone, so those of a broken generation go last.
+local former = is_over() and all_tickets() or {}
+local waiting = redis.call('ZCARD', tickets) - #former
+if waiting > 0 and parties and parties ~= own_parties then
+  takes_writes(barrier)
+  return {'OTHER', parties, now}
+end
+store('parties', own_parties, 'keep', string.format('%.0f', keep))
+
+local passes = waiting + 1 >= own_parties
+if not passes then
+--@include watched
+end
+local is_first = #former > 0 or not ends
+if #former > 0 then break_generation(former, EXPIRED) end
+local reply
+if passes then
+  local ids = is_first and {} or all_tickets()
+  ids[waiting + 1] = id
+  local numbered = end_generation(ids, 0, 1)
+  if not is_first then redis.call('UNLINK', tickets) end
+  tell_first(waiting, numbered)
+  reply = {'ENDED', numbered[2 * waiting + 1], now}
+else
+  reply = {'QUEUED', math.min(is_first and math.huge or ends, now + ttl) - now, now}
+end
+-- A few of those that no party can ask for any more.
+local over = string.format('(%.0f', (now - keep) * PLACES)
+local forgotten = redis.call('ZRANGEBYSCORE', ended, '-inf', over, 'LIMIT', '0', 'MAX_FORGOTTEN')
+if #forgotten > 0 then redis.call('ZREM', ended, unpack(forgotten)) end
+return reply

@@ -1,0 +1,25 @@
+//! The calls of a barrier that no other resource has.
+
+use std::time::Duration;
+
+use super::{Copy, Request, Resource, sent};
+use crate::error::Result;
+use crate::protocol::barrier;
+use crate::protocol::kind::Kind;
+
+impl Resource {
+    /// A barrier for so many parties. How a generation has ended is remembered for `keep`.
+    pub fn barrier(prefix: &str, name: &str, parties: u32, keep: Duration) -> Result<Self> {
+        Self::new(prefix, name, Kind::Barrier { parties, keep: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX) })
+    }
+
+    /// Breaks the generation that waits.
+    pub fn reset(&self, copy: Copy) -> Request {
+        sent(barrier::reset_call(&self.keys, self.site(), copy.call()))
+    }
+
+    /// Reads the state of the barrier, with so many of its tickets.
+    pub fn inspect_barrier(&self, listed: u32) -> Request {
+        sent(barrier::inspect(&self.keys, listed))
+    }
+}
