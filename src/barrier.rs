@@ -51,7 +51,8 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 /// - All parties of a generation pass, or it is broken for all that wait in it. A generation is broken when a party
 ///   stops waiting (its timeout passes, its future is dropped, its client is closed), when the lease of a party ends
 ///   because its program was killed, cut off or frozen, and by [`reset`](Self::reset). The others get
-///   [`Broken`](ErrorKind::Broken) by a message, not after their own timeouts. Those that arrive later wait in a fresh
+///   [`Broken`](ErrorKind::Broken) by a message, not after their own timeouts. That a lease has ended is noticed by
+///   the first of them that asks: at most a third of the client's lease later. Those that arrive later wait in a fresh
 ///   generation.
 /// - Each wait arrives once, even if its request is sent several times or arrives late.
 /// - A party whose message was lost learns of the end at most a third of the client's lease after it can reach the

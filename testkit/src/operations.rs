@@ -109,6 +109,9 @@ macro_rules! table {
                 ("count_down", false, |client, _| ready(calls!(client.latch("count_down").count_down()))),
                 ("count", false, |client, _| ready(calls!(client.latch("count").count()))),
                 ("delete", false, |client, _| ready(calls!(client.latch("delete").delete()))),
+                ("barrier", true, |client, timeout| ready(waits!(timeout, client.barrier("barrier", 1).wait()))),
+                ("reset", false, |client, _| ready(calls!(client.barrier("reset", 2).reset()))),
+                ("inspect_barrier", false, |client, _| ready(calls!(client.barrier("seen", 2).inspect()))),
                 ("inspect", false, |client, _| ready(calls!(client.lock("inspect").inspect()))),
                 ("inspect_rw", false, |client, _| ready(calls!(client.rw_lock("rw").inspect()))),
                 ("available", false, |client, _| ready(calls!(client.semaphore("available", 2).available()))),
@@ -205,6 +208,9 @@ macro_rules! table {
                         assert!(plain(&client).latch("queued_wait").try_set(1, LEASE * 60).await.unwrap());
                         waits!(timeout, client.latch("queued_wait").wait())
                     })
+                }),
+                ("queued_barrier", true, |client, timeout| {
+                    ready(waits!(timeout, client.barrier("queued_barrier", 2).wait()))
                 }),
             ],
             followers: &[

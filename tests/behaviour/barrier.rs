@@ -61,11 +61,6 @@ async fn broken(env: &Env, parties: Vec<BoxFuture<'static, bowline::Result<Barri
     errors.pop().expect("somebody waited")
 }
 
-/// The keys live on, with their time to live.
-fn ends(env: &Env) {
-    env.leaves_keys();
-}
-
 async fn all_pass_when_the_last_one_arrives(env: Env) {
     let (a, b) = (env.client().await.barrier("a", 3), env.client().await.barrier("a", 3));
     let waiters = [party(&env, &a).await, party(&env, &b).await];
@@ -82,7 +77,6 @@ async fn all_pass_when_the_last_one_arrives(env: Env) {
     assert!(passed.iter().all(|pass| pass.generation() == last.generation()));
     let seen = a.inspect().await.unwrap();
     assert_eq!((seen.generation, seen.parties, seen.waiters), (last.generation(), 3, 0));
-    ends(&env);
 }
 
 async fn a_party_is_one_command(env: Env) {
@@ -95,7 +89,6 @@ async fn a_party_is_one_command(env: Env) {
     env.soon("the last one", b.barrier("a", 2).wait()).await.unwrap();
     env.soon("the first one", first).await.unwrap();
     assert_eq!((a.counts.total(), b.counts.total()), (1, 1), "{:?} {:?}", a.counts.all(), b.counts.all());
-    ends(&env);
 }
 
 async fn a_barrier_serves_generation_after_generation(env: Env) {
@@ -114,7 +107,6 @@ async fn a_barrier_serves_generation_after_generation(env: Env) {
     let seen = env.soon("all generations", join_all(parties)).await;
     assert!(seen.iter().all(|generations| *generations == seen[0]), "{seen:?}");
     assert!(seen[0].is_sorted_by(|one, next| one < next), "{seen:?}");
-    ends(&env);
 }
 
 async fn one_party_never_waits(env: Env) {
@@ -123,7 +115,6 @@ async fn one_party_never_waits(env: Env) {
     assert!(first.is_leader() && second.is_leader());
     assert_eq!((first.index(), second.index()), (0, 0));
     assert!(first.generation() < second.generation());
-    ends(&env);
 }
 
 async fn a_timeout_breaks_the_generation(env: Env) {
@@ -134,7 +125,6 @@ async fn a_timeout_breaks_the_generation(env: Env) {
     let error = broken(&env, vec![other]).await;
     assert!(error.is_retryable() && error.to_string().contains("a party has stopped waiting"), "{error}");
     assert!(error.to_string().contains('a'), "{error}");
-    ends(&env);
 }
 
 async fn a_client_that_closes_breaks_the_generation(env: Env) {
@@ -146,7 +136,6 @@ async fn a_client_that_closes_breaks_the_generation(env: Env) {
     broken(&env, vec![waits]).await;
     assert_eq!(client.barrier("a", 3).wait().await.unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(client.barrier("a", 3).reset().await.unwrap_err().kind(), ErrorKind::Closed);
-    ends(&env);
 }
 
 async fn an_operator_breaks_the_generation(env: Env) {
@@ -159,7 +148,6 @@ async fn an_operator_breaks_the_generation(env: Env) {
     let error = broken(&env, waiters).await;
     assert!(error.to_string().contains("the barrier was reset"), "{error}");
     assert!(!b.reset().await.unwrap());
-    ends(&env);
 }
 
 /// The party's program is gone: its client neither asks again nor leaves.
@@ -171,7 +159,6 @@ async fn a_lease_that_ends_breaks_the_generation(env: Env) {
     let error = broken(&env, vec![waits]).await;
     assert!(error.to_string().contains("the lease of a party has ended"), "{error}");
     waiting(&env, &barrier, 0).await;
-    ends(&env);
 }
 
 async fn parties_of_another_number_are_refused(env: Env) {
@@ -183,7 +170,6 @@ async fn parties_of_another_number_are_refused(env: Env) {
     assert!(!error.is_retryable() && error.to_string().contains("a barrier of 2 parties"), "{error}");
     barrier.wait().await.unwrap();
     env.soon("through", waits).await.unwrap();
-    ends(&env);
 }
 
 async fn bad_arguments_are_errors_and_nothing_is_sent(env: Env) {
@@ -214,7 +200,6 @@ async fn who_waits_is_seen(env: Env) {
     assert_eq!((seen.queue[0].label.as_deref(), seen.queue[0].waits_for), (Some("web-7"), Access::Barrier));
     barrier.wait().await.unwrap();
     env.soon("through", waits).await.unwrap();
-    ends(&env);
 }
 
 async fn hundreds_of_parties_of_several_clients(env: Env) {
@@ -236,5 +221,4 @@ async fn hundreds_of_parties_of_several_clients(env: Env) {
     let mut indices: Vec<u32> = passed.iter().map(BarrierPass::index).collect();
     indices.sort_unstable();
     assert!(indices.into_iter().eq(0..PARTIES));
-    ends(&env);
 }

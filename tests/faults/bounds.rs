@@ -102,6 +102,7 @@ impl Trouble {
             "available",
             "inspect",
             "inspect_rw",
+            "inspect_barrier",
             "names",
             "leader",
             "ask_to_release",
@@ -110,9 +111,18 @@ impl Trouble {
             "force_release_permits",
         ]
         .contains(&operation);
-        let frees =
-            ["count", "count_down", "delete", "wait", "extend", "resign", "drop_waiters", "drop_waiters_permits"]
-                .contains(&operation);
+        let frees = [
+            "count",
+            "count_down",
+            "delete",
+            "wait",
+            "reset",
+            "extend",
+            "resign",
+            "drop_waiters",
+            "drop_waiters_permits",
+        ]
+        .contains(&operation);
         match self {
             Self::Denied | Self::Silent | Self::Absent => false,
             Self::Demoted => reads,
@@ -215,7 +225,7 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
     for (client, cells) in queued {
         outcomes.extend(cells.into_iter().map(|cell| cell.begin(&env, trouble)));
         // Two of them in one cohort.
-        env.eventually("they wait", async || client.stats().waiting == 5).await;
+        env.eventually("they wait", async || client.stats().waiting == 6).await;
     }
     trouble.begin(&env);
     outcomes.extend(cells.into_iter().map(|cell| cell.begin(&env, trouble)));

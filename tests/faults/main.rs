@@ -14,6 +14,7 @@ use bowline_testkit as support;
 mod acknowledged;
 mod acquire;
 mod background;
+mod barrier;
 mod bounds;
 mod change;
 mod cohort;

@@ -109,6 +109,10 @@ async fn readers_permits_and_latches() {
     assert!(remaining(&mut value) > Duration::from_secs(60));
     assert_eq!(value, json!({ "count": 3, "waiters": 0, "queue": [] }));
 
+    let barrier = client.barrier("a", 2);
+    let none = json!({ "generation": 0, "parties": 0, "waiters": 0, "queue": [] });
+    assert_eq!(there_and_back(&barrier.inspect().await.unwrap()), none);
+
     permit.release().await.unwrap();
     reading.release().await.unwrap();
 }

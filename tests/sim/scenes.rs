@@ -7,6 +7,7 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod barrier;
 mod cluster;
 mod cohort;
 mod elections;
@@ -32,9 +33,13 @@ pub fn seeds_of(name: &str) -> u64 {
         "many_names" => 1,
         "late_outage" => SEEDS.min(2),
         "flapping" => SEEDS.min(4),
-        "elections" | "elections_in_failovers" | "once_in_a_period" | "once_by_cron" | "once_in_failovers" | "rate" => {
-            SEEDS.min(16)
-        }
+        "elections"
+        | "elections_in_failovers"
+        | "once_in_a_period"
+        | "once_by_cron"
+        | "once_in_failovers"
+        | "rate"
+        | "barrier" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -136,6 +141,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("once_in_failovers", |stage| Box::pin(once::in_failovers(stage))),
     ("elections", |stage| Box::pin(elections::on_one_server(stage))),
     ("elections_in_failovers", |stage| Box::pin(elections::in_failovers(stage))),
+    ("dead_party", |stage| Box::pin(barrier::dead_party(stage))),
+    ("barrier", |stage| Box::pin(barrier::generations(stage))),
     ("rate", |stage| Box::pin(limiter::rate(stage))),
     ("lost_checks", |stage| Box::pin(limiter::lost_checks(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),

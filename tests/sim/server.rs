@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::embedded::Entry;
+use bowline::embedded::{Content, Entry};
 use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply, Script};
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -118,6 +118,14 @@ impl SimServer {
     /// The same of any primitive, by the key of who holds it.
     pub fn queued(&self, key: &str) -> usize {
         view(&self.dump(), key).queue.len()
+    }
+
+    /// How many entries a sorted set has.
+    pub fn members(&self, key: &str) -> usize {
+        match self.entry(key).map(|entry| entry.content) {
+            Some(Content::SortedSet(members)) => members.len(),
+            _ => 0,
+        }
     }
 
     /// Holds and tickets that live.

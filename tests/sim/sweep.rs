@@ -2,6 +2,7 @@
 //! remain, and the next waiter is served. How to add an operation: `docs/simulation.md`.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use crate::census::nothing_stays;
 use crate::guard::What;
@@ -11,6 +12,7 @@ use polled::{Ended, Then};
 use scene::{Contention, Fault, Scene};
 
 mod afterwards;
+mod barrier;
 mod latch;
 mod lossy;
 mod operation;
@@ -67,13 +69,11 @@ fn sweep<S: Debug>(
 fn sweep_all(faults: &[Fault], few: u64, many: u64) {
     use Contention::{Free, Held, Idle, Queue, Released};
     const CONTENTIONS: [Contention; 5] = [Free, Held, Queue, Released, Idle];
-    let only = std::env::var("BOWLINE_SWEEP").ok();
     let seeds = match number("BOWLINE_SWEEP_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("BOWLINE_SWEEP_SEEDS").unwrap_or(if cfg!(debug_assertions) { few } else { many }),
     };
-    let asked_for = |operation: &&Operation| only.as_ref().is_none_or(|only| *only == operation.name);
-    for operation in OPERATIONS.iter().filter(asked_for) {
+    for operation in OPERATIONS.iter().filter(is_asked_for) {
         let mut count = Count::default();
         for &fault in faults {
             // The calls of a client that is connecting get no faults.
@@ -94,14 +94,26 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
         }
         count.tell(operation);
     }
-    for operation in latch::OPERATIONS.iter().filter(asked_for) {
+    sweep_beside(latch::OPERATIONS, &latch::STANDINGS, faults, &seeds, Scene::drop_beside_latch);
+    sweep_beside(barrier::OPERATIONS, &barrier::COMPANIES, faults, &seeds, Scene::drop_at_barrier);
+}
+
+/// The operations of what nobody holds, beside what others do to it.
+fn sweep_beside<S: Copy + Debug>(
+    operations: &[Operation],
+    situations: &[S],
+    faults: &[Fault],
+    seeds: &Range<u64>,
+    drop_beside: fn(&mut Scene, &Operation, (S, Fault), usize, Then) -> Ended,
+) {
+    for operation in operations.iter().filter(is_asked_for) {
         let mut count = Count::default();
         for &fault in faults {
-            for standing in latch::STANDINGS {
+            for &situation in situations {
                 for seed in seeds.clone() {
                     nothing_stays(|| {
-                        sweep(operation, (standing, fault), seed, &mut count, |scene, situation, polls, then| {
-                            scene.drop_beside_latch(operation, *situation, polls, then)
+                        sweep(operation, (situation, fault), seed, &mut count, |scene, situation, polls, then| {
+                            drop_beside(scene, operation, *situation, polls, then)
                         });
                     });
                 }
@@ -109,6 +121,10 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
         }
         count.tell(operation);
     }
+}
+
+fn is_asked_for(operation: &&Operation) -> bool {
+    std::env::var("BOWLINE_SWEEP").map_or(true, |only| only == operation.name)
 }
 
 impl Count {

@@ -57,6 +57,7 @@ const I16: &[&str] = &["I16"];
 const I17: &[&str] = &["I17"];
 const I18: &[&str] = &["I18"];
 const I19: &[&str] = &["I19"];
+const I20: &[&str] = &["I20"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -471,6 +472,18 @@ pub const MUTANTS: &[Row] = &[
         scene("elections"), I19),
     lua("election_change_untold", &[("  send('open', ids)\n", "")],
         scene("elections"), I19),
+
+    // Mistakes about barriers.
+    lua("one_party_short", &[("local passes = waiting + 1 >= own_parties\n", "local passes = waiting + 2 >= own_parties\n")],
+        scene("barrier"), I20),
+    lua("pass_untold", &[("    if client then tell(client, numbered", "    if not client then tell(client, numbered")],
+        scene("barrier"), I3),
+    lua("leave_breaks_nothing", &[("  break_generation(all_tickets(), is_over() and EXPIRED or LEFT)\n", "  redis.call('ZREM', tickets, id)\n")],
+        scene("barrier"), I20),
+    lua("party_arrives_again", &[("if known then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n", "if false then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n")],
+        scene("barrier"), I20),
+    lua("dead_party_counts", &[("  return ends and ends <= now\n", "  return false\n")],
+        scene("dead_party"), I3),
 
     // Mistakes about rate limiters.
     lua("permits_come_back_twice", &[("math.max(micros - written, 0) * 1000", "math.max(micros - written, 0) * 2000")],
