@@ -44,7 +44,10 @@ mod state;
 ///   order. It says so if it [missed](ElectionChange::Missed) some.
 ///
 /// # Not guaranteed
-/// - A [`RedLock`](crate::RedLock) has no elections.
+/// - An election [over a `RedLock`](crate::RedLock::election) has no [`changes`](Self::changes) and publishes no
+///   values, because no server sees all of them: both return [`Unsupported`](crate::ErrorKind::Unsupported). Its leader
+///   is shown by the [label](crate::ConfigBuilder::label) of its client only. Everything else is the same, with the
+///   guarantees of [`RedLock`](crate::RedLock).
 /// - A leadership is a lease with a fencing token, not a mutex: see [`LockGuard`](crate::LockGuard).
 /// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) that a term has begun, but not what its leader
 ///   publishes. After a failover to a replica without that, the value before is read again.
@@ -89,9 +92,17 @@ pub struct Election {
 
 impl Election {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
-        let primitive = Primitive::new(source, Kind::Election, name);
+        Self::of(source, Kind::Election, name)
+    }
+
+    /// An election over several servers that grant together.
+    pub(crate) fn of_quorum(source: &Arc<HoldSource>, name: &str) -> Self {
+        Self::of(source, Kind::Vote, name)
+    }
+
+    fn of(source: &Arc<HoldSource>, kind: Kind, name: &str) -> Self {
         let label = source.context.config.label.clone();
-        Self { candidate: Candidate { primitive, label } }
+        Self { candidate: Candidate { primitive: Primitive::new(source, kind, name), label } }
     }
 
     /// Says who this candidate is, such as the name of its host: up to 64 bytes
@@ -173,14 +184,23 @@ impl Election {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn leader(&self) -> Result<Option<Leader>> {
-        let seen = self.candidate.primitive.ask("leader", |scripts, keys| scripts.look_at_election(keys, None)).await?;
+        const OPERATION: &str = "leader";
+        if let Some(quorum) = self.candidate.quorum() {
+            let keys = self.candidate.primitive.keys(OPERATION)?;
+            return Ok(quorum.holder(OPERATION, &keys.name).await?.map(Leader::of_holder));
+        }
+        let seen =
+            self.candidate.primitive.ask(OPERATION, |scripts, keys| scripts.look_at_election(keys, None)).await?;
         self.candidate.primitive.context().observe(seen.now);
         Ok(Leader::of(seen))
     }
 
     /// Reports who leads, and then every change.
     pub fn changes(&self) -> ElectionChanges {
-        ElectionChanges::of(&self.candidate.primitive)
+        match self.candidate.check_one_server("changes") {
+            Ok(()) => ElectionChanges::of(&self.candidate.primitive),
+            Err(error) => ElectionChanges::failed(error),
+        }
     }
 }
 

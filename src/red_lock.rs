@@ -6,15 +6,12 @@ use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::client::Client;
+use crate::election::Election;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
-use crate::inspect::{Labels, clients_of};
-use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
-use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
-use crate::protocol::mutex::reply::Inspected;
 use crate::runtime::Executor;
 
 mod acquire;
@@ -24,6 +21,7 @@ mod count;
 mod doubts;
 mod election;
 mod health;
+mod inspect;
 mod look;
 mod master;
 mod master_set;
@@ -45,7 +43,6 @@ use masters::Masters;
 pub use settings::RedLockBuilder;
 pub use state::{MasterState, RedLockState};
 pub use stats::RedLockStats;
-use together::together;
 
 /// Locks over 3 or 5 independent servers, the *masters*: a hold is valid while a majority of them has it. A failure of
 /// any minority of the masters neither ends a hold nor grants a second one.
@@ -180,6 +177,12 @@ impl RedLock {
         TryAcquire::new(&self.primitive(name), "try_lock", 1)
     }
 
+    /// Returns the election `name`. Its leader holds the lock of that name: use names of their own for elections. Sends
+    /// nothing.
+    pub fn election(&self, name: &str) -> Election {
+        Election::of_quorum(&self.source, name)
+    }
+
     /// Reads the state of the lock `name` on each master. Masters that do not answer within the
     /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes,
     /// because it is full or cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
@@ -190,50 +193,7 @@ impl RedLock {
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self, name: &str) -> Result<RedLockState> {
-        const OPERATION: &str = "inspect";
-        let masters = &self.masters;
-        let keys = |kind| masters.keys(kind, name).map_err(|error| error.during(OPERATION));
-        let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
-        let read = masters.all.iter().zip(turns.iter().zip(&votes)).map(async |(master, (turn, vote))| {
-            if let Some((kind, reason)) = master.unusable() {
-                return Err(Error::because(kind, OPERATION, reason));
-            }
-            let scripts = master.context().scripts();
-            let failed = |failure: Failure| failure.into_error(OPERATION);
-            let turn = scripts.inspect_lock(turn, 0).await.map_err(failed)?;
-            let vote = scripts.inspect_lock(vote, 0).await.map_err(failed)?;
-            Ok::<_, Error>((turn, vote))
-        });
-        let limit = masters.settings.node_timeout.min(masters.patience());
-        let answers = together(masters.executor(), limit, read).await;
-        // Asked afterwards: a master that is slow to answer this has voted all the same.
-        let read = masters.all.iter().zip(&answers).map(async |(master, answer)| match answer {
-            Some(Ok((turn, vote))) => {
-                let ids = [turn, vote].into_iter().filter_map(Inspected::holder_id);
-                Labels::read(master.context(), clients_of(ids, &[])).await
-            }
-            _ => Labels::default(),
-        });
-        let labels = together(masters.executor(), limit, read).await;
-        let now = masters.now();
-        let mut state = RedLockState { masters: Vec::new() };
-        for (n, (answer, labels)) in answers.into_iter().zip(labels).enumerate() {
-            let counts = masters.counts_from(n).is_none_or(|from| from <= now);
-            let silent = || Error::new(ErrorKind::Unavailable, OPERATION);
-            let answer = answer.unwrap_or_else(|| Err(silent()));
-            let answer = answer.and_then(|answer| masters.check_alone(n, OPERATION).map(|()| answer));
-            let answer = answer.map_err(|error| error.with_name(name));
-            state.masters.push(match answer {
-                Ok((turn, vote)) => {
-                    let labels = labels.unwrap_or_default();
-                    let LockState { holder: turn, waiters, .. } = LockState::of(turn, &labels, None);
-                    let vote = LockState::of(vote, &labels, None).holder;
-                    MasterState { vote, turn, waiters, counts, error: None }
-                }
-                Err(error) => MasterState { vote: None, turn: None, waiters: 0, counts, error: Some(error) },
-            });
-        }
-        Ok(state)
+        self.masters.inspect("inspect", name).await
     }
 
     /// The counters of this `RedLock` and its clones.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::acquire::{Acquire, TryAcquire};
 use super::client::Client;
+use super::election::Election;
 use super::multi_lock::MultiLock;
 use super::thread::{block, this_thread};
 use crate::{RedLockState, RedLockStats, Result};
@@ -59,6 +60,11 @@ impl RedLock {
     /// [`bowline::RedLock::try_lock`](crate::RedLock::try_lock).
     pub fn try_lock(&self, name: &str) -> TryAcquire {
         self.inner.try_lock(name).holder(&this_thread()).with_guard()
+    }
+
+    /// Returns the election `name`: see [`bowline::RedLock::election`](crate::RedLock::election).
+    pub fn election(&self, name: &str) -> Election {
+        Election::new(self.inner.election(name), self.inner.executor().clone())
     }
 
     /// Reads what each master thinks of the lock `name`: see [`bowline::RedLock::inspect`](crate::RedLock::inspect).

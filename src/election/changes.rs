@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll};
 use futures::stream::{self, BoxStream, Stream, StreamExt};
 
 use super::state::Leader;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::Primitive;
 use crate::latch::wait::wait;
 use crate::protocol::election::change::StoredChange;
@@ -77,6 +77,11 @@ impl ElectionChanges {
         });
         // A poll after the end returns `None` again.
         Self(Box::pin(changes.fuse()))
+    }
+
+    /// Ends after this error.
+    pub(super) fn failed(error: Error) -> Self {
+        Self(stream::iter([Err(error)]).boxed())
     }
 }
 

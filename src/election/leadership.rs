@@ -29,11 +29,13 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Notes that the term has begun.
+    /// Notes that the term has begun, unless several servers have granted it, which would have to agree on that.
     pub(super) async fn begin(candidate: &Candidate, guard: LockGuard, operation: &'static str) -> Result<Self> {
         let announcer = Announcer { candidate: candidate.clone(), id: guard.attempt(), last: AtomicU64::new(0) };
         let term = Term { announcer: Arc::new(announcer), token: guard.token(), lost: guard.lost_signal() };
-        Box::pin(term.announce(operation, What::Led, "")).await?;
+        if candidate.quorum().is_none() {
+            Box::pin(term.announce(operation, What::Led, "")).await?;
+        }
         Ok(Self { guard, term })
     }
 
@@ -178,6 +180,8 @@ impl Term {
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the value is too long. Nothing was sent.
+    /// - [`Unsupported`](ErrorKind::Unsupported): the election is one [over a
+    ///   `RedLock`](crate::RedLock::election).
     /// - [`Lost`](ErrorKind::Lost): the term has ended.
     /// - The errors of a server that does not answer or refuses. The value may have been published.
     ///
@@ -187,6 +191,7 @@ impl Term {
     pub async fn publish(&self, value: &str) -> Result<()> {
         const OPERATION: &str = "publish";
         self.announcer.candidate.check_value(value, OPERATION)?;
+        self.announcer.candidate.check_one_server(OPERATION)?;
         self.announce(OPERATION, What::Said, value).await
     }
 

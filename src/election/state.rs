@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
+use crate::inspect::HolderState;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::election::change::StoredChange;
 use crate::protocol::election::{ElectionSeen, What};
@@ -18,7 +19,8 @@ pub struct Leader {
     pub label: String,
     /// The fencing token of the term.
     pub term: Token,
-    /// When the term began, by the server's clock. Later than that if the clock was set back since the term before.
+    /// When the term began, by the server's clock. Later than that if the clock was set back since the term before. Over a
+    /// [`RedLock`](crate::RedLock), the clock of one of the masters.
     pub since: SystemTime,
     /// What the leader has [published](crate::Term::publish) last in this term.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -34,6 +36,11 @@ impl Leader {
         let StoredChange { what, term, client, label, value, .. } = change;
         let value = (what == What::Said).then_some(value);
         Self { label, term, since: since(term), value, client }
+    }
+
+    /// Who leads by the votes of several servers.
+    pub(super) fn of_holder(HolderState { client, label, token: term, .. }: HolderState) -> Self {
+        Self { label: label.unwrap_or_default(), term, since: since(term), value: None, client }
     }
 
     /// Who leads, by the hold and the last change.

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use crate::acquire::request::Request;
 use crate::engine::lease::Hold;
 use crate::error::Result;
+use crate::inspect::HolderState;
 
 /// Several servers that grant a hold together.
 pub(crate) trait Quorum: fmt::Debug + Send + Sync {
@@ -22,6 +23,9 @@ pub(crate) trait Quorum: fmt::Debug + Send + Sync {
         request: &'a Request,
         until: Option<Instant>,
     ) -> BoxFuture<'a, Result<Option<QuorumGrant>>>;
+
+    /// Reads who holds the name.
+    fn holder<'a>(&'a self, operation: &'static str, name: &'a str) -> BoxFuture<'a, Result<Option<HolderState>>>;
 }
 
 /// A granted hold, with the interface that ends it. Its owner must call one of the releases of [`Ends`].

@@ -63,6 +63,7 @@ use crate::engine::turn::Closed;
 use crate::error::{ErrorKind, Result};
 use crate::hold::owner::HoldOwner;
 use crate::hold::quorum::{Ends, Quorum, QuorumGrant};
+use crate::inspect::HolderState;
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
@@ -91,6 +92,10 @@ impl Quorum for Masters {
         until: Option<Instant>,
     ) -> BoxFuture<'a, Result<Option<QuorumGrant>>> {
         Box::pin(async move { acquire(&self, request, until).await })
+    }
+
+    fn holder<'a>(&'a self, operation: &'static str, name: &'a str) -> BoxFuture<'a, Result<Option<HolderState>>> {
+        Box::pin(self.holder(operation, name))
     }
 }
 

@@ -22,7 +22,7 @@ on_masters! {
 on_runtime! { run_embedded, refused, TokioMulti, a_thread_that_drives_tasks_may_not_block }
 
 /// Makes blocking calls on a thread of its own.
-async fn on_a_thread<T: Send + 'static>(calls: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn on_a_thread<T: Send + 'static>(calls: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, output) = oneshot::channel();
     thread::spawn(move || done.send(calls()));
     output.await.expect("the thread panicked")

@@ -16,6 +16,7 @@ mod changing;
 mod claims;
 mod clocks;
 mod counts;
+mod elections;
 mod faults;
 mod gate;
 mod health;

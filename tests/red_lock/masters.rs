@@ -90,14 +90,14 @@ impl Masters {
         Program { locks, clients, counts, gates }
     }
 
-    /// What is on the masters besides counters.
+    /// What is on the masters besides counters and labels.
     pub(crate) fn keys(&self) -> Vec<String> {
         let keys = self
             .all
             .iter()
             .enumerate()
             .flat_map(|(n, master)| master.keys().into_iter().map(move |key| format!("{n} {key}")));
-        keys.filter(|key| !key.ends_with(":fence")).collect()
+        keys.filter(|key| !key.ends_with(":fence") && !key.contains(":client:{labels}")).collect()
     }
 
     pub(crate) async fn nothing_is_left(&self) {

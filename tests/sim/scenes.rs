@@ -39,7 +39,8 @@ pub fn seeds_of(name: &str) -> u64 {
         | "once_by_cron"
         | "once_in_failovers"
         | "rate"
-        | "barrier" => SEEDS.min(16),
+        | "barrier"
+        | "elections_over_masters" => SEEDS.min(16),
         _ => SEEDS,
     }
 }
@@ -141,6 +142,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("once_in_failovers", |stage| Box::pin(once::in_failovers(stage))),
     ("elections", |stage| Box::pin(elections::on_one_server(stage))),
     ("elections_in_failovers", |stage| Box::pin(elections::in_failovers(stage))),
+    ("elections_over_masters", |stage| Box::pin(elections::over_masters(stage))),
     ("dead_party", |stage| Box::pin(barrier::dead_party(stage))),
     ("barrier", |stage| Box::pin(barrier::generations(stage))),
     ("rate", |stage| Box::pin(limiter::rate(stage))),

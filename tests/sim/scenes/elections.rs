@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Election, ElectionChange, Leadership};
+use bowline::{Config, Election, ElectionChange, Leadership, RedLock};
 use futures::StreamExt;
 
 use crate::executor::{Machine, Process};
@@ -44,6 +44,40 @@ pub async fn in_failovers(mut stage: Stage) -> Played {
     let how = *stage.random.pick(&[Failover::Orderly, Failover::Lossy]);
     stage.server.replicate(stage.hop);
     programs(stage, Some(how)).await
+}
+
+/// Over three servers, which are cut off, restarted and slow.
+pub async fn over_masters(mut stage: Stage) -> Played {
+    let fleet = stage.fleet(3);
+    let (terms, config) = (Terms::default(), Config::builder().lease(LEASE));
+    for process in 1..=CANDIDATES {
+        let clients = fleet.enter(process, &config, &mut stage.random).await;
+        let rate = *stage.random.pick(&[-1000, -500, 0, 500, 1000]);
+        stage.machine.set_rate(process, rate);
+        let locks = RedLock::builder(clients).durable(true).build().unwrap();
+        drop(stage.spawn(process, campaign(stage.machine.clone(), process, locks.election("job"), terms.clone())));
+    }
+    let end = stage.machine.now() + LENGTH;
+    let mut disturbances = Vec::new();
+    while stage.machine.now() < end {
+        let pause = stage.random.between(200 * MS, 6000 * MS);
+        stage.sleep(pause).await;
+        let outage = stage.random.between(100 * MS, 2 * LEASE);
+        let leader = terms.lock().unwrap().last().filter(|led| led.ended.is_none()).map(|led| led.process);
+        let master = stage.random.below(3) as usize;
+        match (stage.random.below(5), leader) {
+            (0, _) => fleet.cut_off(master, outage),
+            (1, _) => fleet.crash(master, outage, true),
+            (2, _) => fleet.slow_down(master, stage.random.between(MS, LEASE / 4), outage),
+            (_, Some(leader)) => stage.machine.freeze(leader, outage),
+            _ => fleet.freeze(master, outage),
+        }
+        disturbances.push((stage.machine.now(), stage.machine.now() + outage + 4 * LEASE));
+    }
+    stage.sleep(6 * LEASE).await;
+    let terms = std::mem::take(&mut *terms.lock().unwrap());
+    must(terms.len() > 10, &format!("I19 there were {} terms only", terms.len()))?;
+    check_terms(&terms, &disturbances, 30 * stage.hop)
 }
 
 async fn programs(mut stage: Stage, fails_over: Option<Failover>) -> Played {

@@ -1,0 +1,76 @@
+//! The state of a name on all masters, and who holds it there.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::inspect::{HolderState, Labels, clients_of};
+use crate::lock::LockState;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::kind::Kind;
+use crate::protocol::mutex::reply::Inspected;
+use crate::red_lock::count::majority;
+use crate::red_lock::masters::Masters;
+use crate::red_lock::state::{MasterState, RedLockState};
+use crate::red_lock::together::together;
+
+impl Masters {
+    pub(super) async fn inspect(&self, operation: &'static str, name: &str) -> Result<RedLockState> {
+        let keys = |kind| self.keys(kind, name).map_err(|error| error.during(operation));
+        let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
+        let read = self.all.iter().zip(turns.iter().zip(&votes)).map(async |(master, (turn, vote))| {
+            if let Some((kind, reason)) = master.unusable() {
+                return Err(Error::because(kind, operation, reason));
+            }
+            let scripts = master.context().scripts();
+            let failed = |failure: Failure| failure.into_error(operation);
+            let turn = scripts.inspect_lock(turn, 0).await.map_err(failed)?;
+            let vote = scripts.inspect_lock(vote, 0).await.map_err(failed)?;
+            Ok::<_, Error>((turn, vote))
+        });
+        let limit = self.settings.node_timeout.min(self.patience());
+        let answers = together(self.executor(), limit, read).await;
+        // Asked afterwards: a master that is slow to answer this has voted all the same.
+        let read = self.all.iter().zip(&answers).map(async |(master, answer)| match answer {
+            Some(Ok((turn, vote))) => {
+                let ids = [turn, vote].into_iter().filter_map(Inspected::holder_id);
+                Labels::read(master.context(), clients_of(ids, &[])).await
+            }
+            _ => Labels::default(),
+        });
+        let labels = together(self.executor(), limit, read).await;
+        let now = self.now();
+        let mut state = RedLockState { masters: Vec::new() };
+        for (n, (answer, labels)) in answers.into_iter().zip(labels).enumerate() {
+            let counts = self.counts_from(n).is_none_or(|from| from <= now);
+            let silent = || Error::new(ErrorKind::Unavailable, operation);
+            let answer = answer.unwrap_or_else(|| Err(silent()));
+            let answer = answer.and_then(|answer| self.check_alone(n, operation).map(|()| answer));
+            let answer = answer.map_err(|error| error.with_name(name));
+            state.masters.push(match answer {
+                Ok((turn, vote)) => {
+                    let labels = labels.unwrap_or_default();
+                    let LockState { holder: turn, waiters, .. } = LockState::of(turn, &labels, None);
+                    let vote = LockState::of(vote, &labels, None).holder;
+                    MasterState { vote, turn, waiters, counts, error: None }
+                }
+                Err(error) => MasterState { vote: None, turn: None, waiters: 0, counts, error: Some(error) },
+            });
+        }
+        Ok(state)
+    }
+
+    /// Who holds the lock by a majority. `None`: a majority has answered, and nobody does.
+    pub(super) async fn holder(&self, operation: &'static str, name: &str) -> Result<Option<HolderState>> {
+        let state = self.inspect(operation, name).await?;
+        let (token, needed) = (state.token(), majority(state.masters.len()));
+        let held = state.masters.iter().filter_map(|master| master.vote.as_ref());
+        if let Some(holder) = held.filter(|holder| Some(holder.token) == token).min_by_key(|holder| holder.remaining) {
+            return Ok(Some(holder.clone()));
+        }
+        if state.masters.iter().filter(|master| master.error.is_none() && master.counts).count() >= needed {
+            return Ok(None);
+        }
+        let errors = state.masters.into_iter().filter_map(|master| master.error);
+        Err(errors.last().unwrap_or_else(|| {
+            Error::because(ErrorKind::Unavailable, operation, "too few masters have votes that count").with_name(name)
+        }))
+    }
+}
