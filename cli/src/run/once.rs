@@ -34,13 +34,14 @@ pub(super) async fn run(
         })
         .await
     };
+    let why = hold.as_ref().and_then(LossSignal::reason).map(|loss| loss.to_string());
     match (ran, hold) {
         (Ok(None), _) => Ok(not_run(run, NotRun::Skipped)),
-        (Ok(Some(Ok(watched) | Err(Ok(watched)))), _) => Ok(code(run, watched, None, true)),
+        (Ok(Some(Ok(watched) | Err(Ok(watched)))), _) => Ok(code(run, watched, why.as_deref(), true)),
         (Ok(Some(Err(Err(failure)))), _) => Err(failure),
         (Err(error), Some(hold)) if error.kind() == ErrorKind::Lost => {
             session.end(&hold).await;
-            Ok(code(run, Watched::Lost, hold.reason().map(|loss| loss.to_string()).as_deref(), false))
+            Ok(code(run, Watched::Lost, why.as_deref(), false))
         }
         (Err(error), _) => Err(error.into()),
     }

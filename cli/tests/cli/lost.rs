@@ -74,9 +74,11 @@ fn a_run_of_a_period_that_is_lost_is_ended_too() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = stubborn(&traces);
     let options = ["--lease", "6s", "--kill-after", "100ms", "--once", "1h", "--", "sh", "-c", &script];
-    let mut holder = Running::start(bowline(&server.url(), &[&["run", "a"], &options[..]].concat()));
+    let holder = bowline(&server.url(), &[&["run", "a"], &options[..]].concat()).spawn().unwrap();
     traces.until("log");
     let _: u32 = redis::cmd("DEL").arg("bowline:once:{a}").query(&mut server.client()).unwrap();
-    assert_eq!(holder.ended().code(), Some(123));
+    let (found, _, err) = code(&holder.wait_with_output().unwrap());
+    assert_eq!(found, 123, "{err}");
+    assert!(err.contains("a: the lock was lost: the server no longer has the hold"), "{err}");
     assert!(processes(&traces.word("log")).is_empty());
 }
