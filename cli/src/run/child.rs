@@ -128,7 +128,7 @@ impl Child {
     /// The command and what it has left behind, as far as the system tells.
     fn left(&self) -> Vec<Pid> {
         let children = processes::children().into_iter();
-        children.filter(|child| !self.others.contains(child)).map(|child| child.pid).collect()
+        children.filter(|child| !self.others.iter().any(|other| other.is(child))).map(|child| child.pid).collect()
     }
 
     /// Whether the command and all processes that it has started have ended, as far as the system tells.

@@ -5,8 +5,8 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
 
-/// A process that has not ended. Another one with the same number began at another time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A process that has not ended.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     parent: Option<Pid>,
@@ -31,6 +31,12 @@ impl Process {
         let began = fields.get(19)?.parse().ok()?;
         let is_there = !matches!(fields.first(), Some(&"Z" | &"X"));
         is_there.then(|| Self { pid, parent: of(1), group: of(2), session: of(3), began })
+    }
+
+    /// Whether both are the same process, which may have got another parent. A later one with the same number began at
+    /// another time.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.pid, self.began) == (other.pid, other.began)
     }
 }
 

@@ -88,17 +88,22 @@ fn a_run_of_a_period_that_is_lost_is_ended_too() {
 #[test]
 fn what_a_shell_had_started_before_it_became_bowline_goes_on() {
     let (server, traces) = (Server::start(), Traces::new());
-    // One job, and what that has started. Bowline adopts the latter when the job ends.
-    let jobs = "sleep 1002 & sh -c 'sleep 1003 & wait' &";
+    // One job, and what another one leaves behind when it ends, which bowline adopts.
+    let (began, adopted) = (traces.word("began"), traces.word("adopted"));
+    let jobs =
+        format!("sleep 1002 & sh -c 'sleep 1003 & echo $! > {adopted}; until [ -e {began} ]; do sleep 0.01; done' &");
     let script = format!(
-        "{jobs} until pgrep -fx 'sleep 1003'; do sleep 0.01; done; exec {BOWLINE} run a --lease 6s -- sh -c '{}'",
-        format_args!("sleep 1004 & echo > {}; wait", traces.word("began"))
+        "{jobs} until [ -e {adopted} ]; do sleep 0.01; done; exec {BOWLINE} run a --lease 6s -- sh -c '{}'",
+        format_args!("sleep 1004 & echo > {began}; wait")
     );
     let mut shell = std::process::Command::new("setsid");
     let shell = crate::program::clean(&mut shell).env("BOWLINE_URL", server.url());
     let shell = shell.args(["env", "--default-signal", "sh", "-c", &script]).stdout(std::process::Stdio::null());
     let mut holder = Running(shell.spawn().unwrap());
     traces.until("began");
+    let parent = format!("PPid:\t{}", holder.pid().as_raw_nonzero());
+    let status = format!("/proc/{}/status", traces.lines("adopted")[0]);
+    until("it is adopted", || std::fs::read_to_string(&status).unwrap().lines().any(|line| line == parent));
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
     let sleeps = |argument: &str| processes("sleep").into_iter().filter(|pid| is_of(*pid, argument)).count();
@@ -132,7 +137,10 @@ fn a_lock_is_held_while_a_command_lives_that_cannot_be_ended() {
         return;
     };
     let (began, go) = (traces.word("began"), traces.word("go"));
-    let script = format!("echo > {began}; while [ ! -e {go} ]; do sleep 0.01; done; echo ended >> {began}");
+    // Nobody else can end it, and it must not keep the messages' reader waiting.
+    let script = format!(
+        "exec 2>&-; echo > {began}; for i in $(seq 3000); do [ -e {go} ] && break; sleep 0.01; done; echo ended >> {began}"
+    );
     let options = ["run", "a", "--at-most", "100ms", "--kill-after", "100ms", "--lease", "6s", "--"];
     let command: Vec<&str> = elevated.iter().map(String::as_str).chain(["sh", "-c", &script]).collect();
     let starter: Vec<&str> =

@@ -94,12 +94,15 @@ fn a_second_signal_ends_a_release_that_hangs() {
         let (server, traces) = (Server::start(), Traces::new());
         let script =
             format!("trap 'exit 7' TERM; echo > {}; for i in $(seq 3000); do sleep 0.01; done", traces.word("began"));
-        let arguments = [&["run", "a"], options, &["--", "bash", "-c", &script]].concat();
+        // Otherwise the release gives up by itself.
+        let file = traces.word("bowline.toml");
+        std::fs::write(&file, "retry_timeout = '10m'\n").unwrap();
+        let arguments = [&["--config", &file, "run", "a"], options, &["--", "bash", "-c", &script]].concat();
         let mut run = bowline(&server.url(), &arguments).spawn().unwrap();
         let pid = Pid::from_child(&run);
         traces.until("began");
         server.pause();
-        // The first one ends the command, and one that follows ends bowline. Without that, the code would be 7.
+        // The first one ends the command, and one that follows ends bowline.
         until("the program ends", || {
             kill_process(pid, Signal::TERM).unwrap();
             run.try_wait().unwrap().is_some()
