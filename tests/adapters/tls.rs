@@ -4,6 +4,7 @@
 //! runs this binary again with the variable set.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
