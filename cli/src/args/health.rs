@@ -17,7 +17,8 @@ pub(crate) struct Ping {
 /// Checks the servers against docs/deployments.md of bowline, with one verdict a line.
 ///
 /// Exits as monitors expect: 0 if all is well, 1 with a warning, 2 with something bad, and 3 if nothing is wrong, but
-/// something could not be found out, or the arguments are wrong. Run it as a user who may read the settings (+config|get), or most is unknown.
+/// something could not be found out, or the arguments are wrong. Run it as a user who may read the settings
+/// (+config|get), or most is unknown.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The servers, as in --url.
