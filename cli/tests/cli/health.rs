@@ -1,6 +1,9 @@
 //! `ping` and `doctor`.
 
+use std::time::Duration;
+
 use bowline_testkit::cluster::Cluster;
+use bowline_testkit::proxy::Proxy;
 use bowline_testkit::sentinels::Sentinels;
 use bowline_testkit::server::Server;
 use serde_json::Value;
@@ -35,6 +38,22 @@ fn ping_tells_who_answers_and_what_is_wrong() {
     let (found, out, _) = code(&output(&server.user_url(), &["ping", "--json"]));
     assert_eq!(found, 0);
     assert_eq!(is_documented("ping", &out)["servers"][0]["user"], Value::Null);
+}
+
+#[test]
+fn the_latency_is_that_of_a_round_trip() {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    let delay = Duration::from_millis(100);
+    proxy.delay(delay);
+    let (found, out, err) = code(&output(&proxy.url(), &["ping", "--json"]));
+    assert_eq!(found, 0, "{err}");
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    let latency = Duration::from_micros(shown["servers"][0]["latency_us"].as_u64().unwrap());
+    assert!(latency >= delay, "{shown}");
+    // The clock is that of this machine, read to the precision of half a round trip.
+    let difference = shown["servers"][0]["clock_difference_ms"].as_i64().unwrap();
+    assert!(u128::from(difference.unsigned_abs()) <= latency.as_millis() / 2 + 1, "{shown}");
 }
 
 #[test]
