@@ -129,7 +129,7 @@ pub use redis::dial::dialled;
 pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
-pub use redis::{ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
+pub use redis::{Asked, ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
 pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};

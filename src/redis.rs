@@ -30,6 +30,8 @@ mod single;
 mod subscribe;
 mod url;
 
+#[doc(hidden)]
+pub use self::ask::Asked;
 pub use self::login::{Credentials, Login};
 pub use self::options::ConnectOptions;
 pub use self::sentinel::SentinelUrl;
@@ -151,13 +153,14 @@ pub struct RedisConnection {
 }
 
 impl RedisConnection {
-    /// Sends a command to the primary, or to each master of the cluster, for the crate `bowline-cli` of the same
-    /// version. Each answer comes with the address that it is from. Masters that are not known at this moment are left
-    /// out, and all are after a connect in the background. Not part of the public API.
+    /// Sends these commands to the primary, or to each master of the cluster, for the crate `bowline-cli` of the same
+    /// version. The answers come with the address that they are from, up to the first command without an answer.
+    /// Masters that are not known at this moment are left out, and all are after a connect in the background. Not part
+    /// of the public API.
     #[doc(hidden)]
-    pub async fn ask_each(&self, words: &[&str]) -> Vec<(String, Result<Reply, ConnectionError>)> {
+    pub async fn ask_each(&self, questions: &[&[&str]]) -> Vec<(String, Vec<Asked>)> {
         let Some(primaries) = &self.primaries else { return Vec::new() };
-        primaries.ask_each(&self.slot_of_each_server().unwrap_or_default(), words).await
+        primaries.ask_each(&self.slot_of_each_server().unwrap_or_default(), questions).await
     }
 }
 

@@ -41,7 +41,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Takes 
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Shows the names in use in a table that follows them'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Writes the completions for a shell'
@@ -247,7 +247,7 @@ once\t''
 election\t''
 rate\t''
 redlock\t''"
-complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'How often the servers are asked' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'How often the servers are asked: every 100 ms at most' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l username -d 'The user on the servers' -r
@@ -282,7 +282,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_see
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "top" -d 'Shows the names in use in a table that follows them'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "completions" -d 'Writes the completions for a shell'

@@ -1,9 +1,12 @@
 //! What the command line can say. The sentences are those of the help and of the man page.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::exit::{FAILED, NOT_KNOWN};
 
 pub(crate) mod health;
 pub(crate) mod look;
@@ -81,6 +84,15 @@ pub(crate) struct Servers {
     /// The start of all keys. Programs with another prefix do not see these locks. The default is bowline.
     #[arg(long, global = true, env = "BOWLINE_PREFIX", value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
+}
+
+/// The exit code for arguments that are wrong. Monitors take the one of other verbs for something else.
+pub(crate) fn code_of_misuse(words: impl Iterator<Item = OsString>) -> u8 {
+    let found = Arguments::command().ignore_errors(true).try_get_matches_from(words);
+    match found {
+        Ok(found) if found.subcommand_name() == Some("doctor") => NOT_KNOWN,
+        _ => FAILED,
+    }
 }
 
 /// A time such as `1h 30m`, `10s` or `250ms`.

@@ -91,8 +91,44 @@ impl Found {
             ));
         }
         if let Some(WayOut { kind, name, .. }) = &self.way_out {
-            lines.push(format!("  a way out: bowline release --force --kind {kind} {}", clean(name)));
+            let command = word(name).map(|name| format!("bowline release --force --kind {kind} {name}"));
+            let by_hand = || format!("take the {kind} {} by force; its exact name is in --json", clean(name));
+            lines.push(format!("  a way out: {}", command.unwrap_or_else(by_hand)));
         }
         lines
+    }
+}
+
+/// The name as the last arguments of a command, which a shell takes as they stand. `None`: a name with control
+/// characters, which a terminal would act on.
+fn word(name: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
+    if name.contains(char::is_control) {
+        None
+    } else if name.starts_with('-') || !name.chars().all(is_plain) {
+        Some(format!("-- '{}'", name.replace('\'', r"'\''")))
+    } else {
+        Some(name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_the_name_that_is_meant() {
+        for name in
+            ["bob", "jobs:a-1", "it's 5 o'clock", "$(touch x) `y` \\", "--all", "'", "ä \"!\" *", "~", "=ls", "a;b"]
+        {
+            let script = format!("printf '%s|' {}", word(name).unwrap());
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            let shown = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(shown.trim_start_matches("--|"), format!("{name}|"), "{script}");
+        }
+        assert_eq!(word("bob").as_deref(), Some("bob"));
+        for name in ["a\nb", "a\u{1b}[2J", "a\u{7f}", "a\u{9b}"] {
+            assert_eq!(word(name), None, "{name:?}");
+        }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use bowline::{Client, Error, ErrorKind};
 use serde::Serialize;
+use toml::Table;
 
 use crate::args::Servers;
 use crate::args::health::Doctor;
-use crate::exit::Failure;
-use crate::ping::may_list_names;
+use crate::connect;
+use crate::exit::{Failure, NOT_KNOWN};
+use crate::ping::may_list;
 use crate::servers::{Asking, Server};
 use crate::show::{self, Style, clean};
 
@@ -30,7 +33,7 @@ impl Verdict {
             Self::Ok => 0,
             Self::Warning => 1,
             Self::Bad => 2,
-            Self::Unknown => 3,
+            Self::Unknown => NOT_KNOWN,
         }
     }
 
@@ -54,63 +57,80 @@ pub(crate) struct Finding {
 }
 
 pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failure> {
-    let findings = match examine(servers, args).await {
-        Ok(findings) => findings,
-        // A server that cannot be used is a finding, also for monitors.
-        Err(failure) => vec![Finding { server: None, check: "connect", verdict: Verdict::Bad, found: failure.message }],
-    };
+    let findings = examine(servers, args).await;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown);
-    if args.form.json {
-        show::json(&findings)?;
+    let shown = if args.form.json {
+        show::json(&findings)
     } else {
         let style = Style::of_output();
-        show::lines(&findings.iter().map(|finding| finding.line(style)).collect::<Vec<_>>())?;
-    }
-    Ok(worst.code())
+        show::lines(&findings.iter().map(|finding| finding.line(style)).collect::<Vec<_>>())
+    };
+    shown.map(|()| worst.code()).map_err(|failure| Failure { code: NOT_KNOWN, ..failure })
 }
 
-async fn examine(servers: &Servers, args: &Doctor) -> Result<Vec<Finding>, Failure> {
-    let asking = Asking::connect(servers).await?;
+async fn examine(servers: &Servers, args: &Doctor) -> Vec<Finding> {
+    let connected = match connect::settings(servers, Table::new()) {
+        // Nothing was found out about a server.
+        Err(failure) => return vec![Finding::of_all("connect", Verdict::Unknown, failure.message)],
+        Ok(settings) => Asking::connect(settings).await,
+    };
+    let asking = match connected {
+        Ok(asking) => asking,
+        Err(error) => return vec![cannot_connect(&error)],
+    };
     let mut found = asking.servers().await;
-    let before: Vec<Option<i64>> = found.iter().map(|server| server.clock).collect();
-    let mut findings = vec![Finding {
-        server: None,
-        check: "connect",
-        verdict: Verdict::Ok,
-        found: "the servers can be used, and the user has the rights".to_owned(),
-    }];
-    findings.push(listing(may_list_names(&asking).await?));
+    let before: Vec<(bool, Option<i64>)> = found.iter().map(|server| (server.fault.is_some(), server.clock)).collect();
+    let client = asking.client(&found).await;
+    let mut findings = rights(&client).await;
     for server in &found {
         let all = checks::all(server, asking.is_cluster(), args.lease);
-        findings.extend(all.into_iter().map(|(check, verdict, found)| Finding {
-            server: Some(server.address.clone()),
-            check,
-            verdict,
-            found,
-        }));
+        findings.extend(all.into_iter().map(|(check, verdict, found)| server.finding(check, verdict, found)));
     }
     tokio::time::sleep(args.watch).await;
-    found.iter_mut().for_each(Server::forget_clock);
-    for _ in 0..3 {
-        asking.read_clocks(&mut found).await;
+    asking.read_clocks(&mut found).await;
+    if let Ok(Some(client)) = client {
+        client.close().await;
     }
-    findings.extend(found.iter().zip(before).map(|(server, before)| clock(server, before, args.watch)));
-    asking.client.close().await;
+    let answered = found.iter().zip(before).filter(|(_, (had_fault, _))| !had_fault);
+    findings.extend(answered.map(|(server, (_, before))| match &server.fault {
+        Some(fault) => server.finding("reachable", Verdict::Bad, fault.clone()),
+        None => clock(server, before, args.watch),
+    }));
     for finding in &mut findings {
         if finding.verdict > Verdict::Ok && args.accept.iter().any(|check| check == finding.check) {
             finding.verdict = Verdict::Ok;
             finding.found.push_str(" (accepted)");
         }
     }
-    Ok(findings)
+    findings
 }
 
-fn listing(may: bool) -> Finding {
-    let (verdict, found) = match may {
-        true => (Verdict::Ok, "the user may list names"),
-        false => (Verdict::Warning, "the user may not list names, so ls, top and deadlocks fail: +scan and +info"),
+/// A server that cannot be used is a finding, and wrong settings of this program say nothing about a server.
+fn cannot_connect(error: &Error) -> Finding {
+    let verdict = if error.kind() == ErrorKind::InvalidInput { Verdict::Unknown } else { Verdict::Bad };
+    Finding::of_all("connect", verdict, format!("{error:#}"))
+}
+
+/// Whether the user has the rights of a client, and those to list names.
+async fn rights(client: &Result<Option<Client>, Error>) -> Vec<Finding> {
+    let client = match client {
+        Ok(Some(client)) => client,
+        Ok(None) => {
+            let why = "not tried while a server cannot be reached";
+            return vec![Finding::of_all("rights", Verdict::Unknown, why.to_owned())];
+        }
+        Err(error) => return vec![cannot_connect(error)],
     };
-    Finding { server: None, check: "rights", verdict, found: found.to_owned() }
+    let can = "the servers can be used, and the user has the rights";
+    let (verdict, found) = match may_list(client).await {
+        Ok(true) => (Verdict::Ok, "the user may list names".to_owned()),
+        Ok(false) => {
+            let found = "the user may not list names, so ls, top and deadlocks fail: +scan and +info";
+            (Verdict::Warning, found.to_owned())
+        }
+        Err(error) => (Verdict::Unknown, format!("{error:#}")),
+    };
+    vec![Finding::of_all("connect", Verdict::Ok, can.to_owned()), Finding::of_all("rights", verdict, found)]
 }
 
 /// Whether the clock has moved against that of this machine.
@@ -125,10 +145,21 @@ fn clock(server: &Server, before: Option<i64>, watched: Duration) -> Finding {
         (Some(_), Some(now)) => (Verdict::Ok, format!("steady for {watched:?}, {now} ms ahead of this machine")),
         _ => (Verdict::Unknown, "the clock could not be read".to_owned()),
     };
-    Finding { server: Some(server.address.clone()), check: "clock", verdict, found }
+    server.finding("clock", verdict, found)
+}
+
+impl Server {
+    fn finding(&self, check: &'static str, verdict: Verdict, found: String) -> Finding {
+        Finding { server: Some(self.address.clone()), check, verdict, found }
+    }
 }
 
 impl Finding {
+    /// Of no server in particular.
+    fn of_all(check: &'static str, verdict: Verdict, found: String) -> Self {
+        Self { server: None, check, verdict, found }
+    }
+
     fn line(&self, style: Style) -> String {
         let server = self.server.as_ref().map_or_else(String::new, |server| format!("{}: ", clean(server)));
         format!("{}  {:<12} {server}{}", self.verdict.shown(style), self.check, clean(&self.found))

@@ -9,6 +9,8 @@ use bowline::Error;
 pub(crate) const OK: u8 = 0;
 /// What was asked for is not so: not granted, nobody leads, a deadlock was found. As `flock(1)` has it.
 pub(crate) const NO: u8 = 1;
+/// `doctor` could not find it out, or was called with wrong arguments. As plugins of monitors exit.
+pub(crate) const NOT_KNOWN: u8 = 3;
 /// The hold was lost before the command ended.
 pub(crate) const LOST: u8 = 123;
 /// The command ran for longer than it may. As `timeout(1)` has it, and the three below.

@@ -2,7 +2,7 @@
 
 use bowline::{Client, NameInUse, PrimitiveKind};
 
-use crate::args::look::Inspect;
+use crate::args::look::{Inspect, Kind};
 use crate::exit::{Failure, NO, OK};
 use crate::show::{self, Style};
 use crate::views::Name;
@@ -19,6 +19,9 @@ const KINDS: [PrimitiveKind; 7] = [
 ];
 
 pub(crate) async fn inspect(client: &Client, Inspect { name, kind, form }: &Inspect) -> Result<u8, Failure> {
+    if *kind == Some(Kind::Rate) {
+        return Err(Failure::own("--kind rate: nobody holds a rate limiter or waits for it: see ls --kind rate"));
+    }
     let kinds: Vec<PrimitiveKind> = kind.map_or_else(|| KINDS.to_vec(), |kind| vec![kind.into()]);
     let found = used(client, name, &kinds).await?;
     if form.json {
@@ -36,9 +39,13 @@ pub(crate) async fn inspect(client: &Client, Inspect { name, kind, form }: &Insp
 pub(crate) async fn used(client: &Client, name: &str, kinds: &[PrimitiveKind]) -> Result<Vec<Name>, Failure> {
     let names: Vec<NameInUse> = kinds.iter().map(|kind| NameInUse::new(*kind, name)).collect();
     let mut found = Vec::new();
-    for state in client.look(&names).await {
-        found.push(Name::from(&state?));
+    for (kind, state) in kinds.iter().zip(client.look(&names).await) {
+        let state = Name::from(&state?);
+        // Nobody holds a latch, which is in use from when it is set.
+        let is_set = *kind == PrimitiveKind::Latch && client.latch(name).inspect().await?.remaining.is_some();
+        if is_set || state.is_in_use() {
+            found.push(state);
+        }
     }
-    found.retain(Name::is_in_use);
     Ok(found)
 }

@@ -7,7 +7,7 @@ use bowline::Client;
 use clap::Parser;
 
 use crate::args::{Arguments, Verb};
-use crate::exit::{FAILED, Failure};
+use crate::exit::Failure;
 
 mod args;
 mod connect;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             }
             // A URL in a wrong place would be shown with its password.
             show::complain(show::without_logins(&error.render().to_string()).trim_end());
-            return FAILED.into();
+            return args::code_of_misuse(std::env::args_os()).into();
         }
     };
     let done = tokio::runtime::Builder::new_current_thread()

@@ -1,5 +1,6 @@
 //! `run`: a command that runs while a lock is held.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bowline::{Client, ErrorKind};
@@ -13,6 +14,7 @@ use crate::show::complain;
 mod child;
 mod granted;
 mod once;
+mod processes;
 mod progress;
 mod session;
 mod signals;
@@ -35,7 +37,9 @@ enum NotRun {
 
 pub(crate) async fn run(servers: &Servers, run: Run) -> Result<u8, Failure> {
     let times = Times::of(&run)?;
-    let mut signals = Signals::new().map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
+    let uncaught = |error: std::io::Error| Failure::own(format!("cannot catch signals: {error}"));
+    let mut signals = Signals::new().map_err(uncaught)?;
+    let mut impatient = Signals::impatient().map_err(uncaught)?;
     let label = run.label.clone().unwrap_or_else(own_label);
     let mut own = connect::client(&label);
     own.insert("lease".to_owned(), format!("{}ms", run.lease.as_millis()).into());
@@ -43,18 +47,40 @@ pub(crate) async fn run(servers: &Servers, run: Run) -> Result<u8, Failure> {
         connected = connect::connect(servers, own) => connected?,
         signal = signals.interrupt() => return Ok(SIGNALLED.saturating_add(signal)),
     };
-    let ended = match run.mode.once {
-        Some(period) => once::run(&client, &run, period, times, &mut signals).await,
-        None => hold(&client, &run, times, &mut signals).await,
+    // Whether the command has ended or will not run, so that only the server is waited for.
+    let is_leaving = Cell::new(false);
+    let work = async {
+        let ended = match run.mode.once {
+            Some(period) => once::run(&client, &run, period, times, &mut signals, &is_leaving).await,
+            None => hold(&client, &run, times, &mut signals, &is_leaving).await,
+        };
+        is_leaving.set(true);
+        client.close().await;
+        ended
     };
-    client.close().await;
-    ended
+    tokio::select! {
+        // In this order, a signal that has ended the command as well is not taken for a second one.
+        biased;
+        signal = impatient.second(&is_leaving) => {
+            complain(&format!("bowline: {}: ended by a second signal; what is held ends with its lease", shown(&run)));
+            Ok(SIGNALLED.saturating_add(signal))
+        }
+        ended = work => ended,
+    }
 }
 
-async fn hold(client: &Client, run: &Run, times: Times, signals: &mut Signals) -> Result<u8, Failure> {
+async fn hold(
+    client: &Client,
+    run: &Run,
+    times: Times,
+    signals: &mut Signals,
+    is_leaving: &Cell<bool>,
+) -> Result<u8, Failure> {
     let acquired = tokio::select! {
-        acquired = granted::acquire(client, run) => acquired,
+        // In this order, a signal that has arrived by now ends the wait.
+        biased;
         signal = signals.interrupt() => return Ok(not_run(run, NotRun::Interrupted(signal))),
+        acquired = granted::acquire(client, run) => acquired,
         never = progress::show(client, run) => match never {},
     };
     let granted = match acquired {
@@ -77,10 +103,12 @@ async fn hold(client: &Client, run: &Run, times: Times, signals: &mut Signals) -
         Ok(()) if is_late => Watched::Lost,
         Ok(()) => session.watch(&hold).await,
         Err(failure) => {
+            is_leaving.set(true);
             released(run, granted).await;
             return Err(failure);
         }
     };
+    is_leaving.set(true);
     let lost = hold.reason().map(|loss| loss.to_string());
     let is_released = released(run, granted).await;
     Ok(code(run, watched, lost.as_deref(), is_released))

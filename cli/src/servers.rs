@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline::tokio::Tokio;
-use bowline::{Client, Connection, ConnectionError, Executor, RedisConnection, Reply};
-use toml::Table;
-
-use crate::args::Servers;
-use crate::connect;
-use crate::exit::Failure;
+use bowline::{
+    Asked, Client, Config, ConnectOptions, Connection, ConnectionError, Executor, RedisConnection, Reply, Result,
+};
 
 /// The settings that matter to locks. Others may be secret.
 const SETTINGS: [&str; 11] = [
@@ -31,9 +28,11 @@ const SETTINGS: [&str; 11] = [
 const READINGS: usize = 5;
 
 /// A primary.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Server {
     pub(crate) address: String,
+    /// Why it cannot be used, if it does not answer, or refuses for another reason than the rights of the user.
+    pub(crate) fault: Option<String>,
     /// Empty if the user may not ask.
     pub(crate) info: HashMap<String, String>,
     /// Empty if the user may not ask.
@@ -46,19 +45,27 @@ pub(crate) struct Server {
     pub(crate) user: Option<String>,
 }
 
-/// The connection that asks, and a client on it: it has tried the user's rights.
+/// The connection that asks.
 pub(crate) struct Asking {
+    executor: Arc<dyn Executor>,
     connection: Arc<RedisConnection>,
-    pub(crate) client: Client,
+    config: Config,
 }
 
 impl Asking {
-    pub(crate) async fn connect(servers: &Servers) -> Result<Self, Failure> {
-        let (options, config) = connect::settings(servers, Table::new())?;
+    pub(crate) async fn connect((options, config): (ConnectOptions, Config)) -> Result<Self> {
         let executor: Arc<dyn Executor> = Arc::new(Tokio::current()?);
         let connection = Arc::new(bowline::tokio::open(executor.clone(), options, &config).await?);
-        let client = Client::connect(executor, connection.clone(), config).await?;
-        Ok(Self { connection, client })
+        Ok(Self { executor, connection, config })
+    }
+
+    /// A client on the connection: it tries the user's rights. `None` while a server has a fault: the rights could not
+    /// be tried there.
+    pub(crate) async fn client(&self, servers: &[Server]) -> Result<Option<Client>> {
+        if servers.iter().any(|server| server.fault.is_some()) {
+            return Ok(None);
+        }
+        Client::connect(self.executor.clone(), self.connection.clone(), self.config.clone()).await.map(Some)
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
@@ -67,88 +74,110 @@ impl Asking {
 
     /// All primaries, in the order of their addresses.
     pub(crate) async fn servers(&self) -> Vec<Server> {
-        let mut infos = self.connection.ask_each(&["INFO"]).await;
-        infos.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut servers: Vec<Server> = infos.into_iter().map(|(address, info)| Server::new(address, &info)).collect();
-        for setting in SETTINGS {
-            for (address, answer) in self.connection.ask_each(&["CONFIG", "GET", setting]).await {
-                if let (Some(server), Some(value)) = (at(&mut servers, &address), second(&answer)) {
-                    server.settings.insert(setting, value);
-                }
-            }
-        }
-        for (address, answer) in self.connection.ask_each(&["ACL", "WHOAMI"]).await {
-            if let (Some(server), Ok(Reply::Bytes(user))) = (at(&mut servers, &address), answer) {
-                server.user = Some(String::from_utf8_lossy(&user).into_owned());
-            }
-        }
-        for _ in 0..READINGS {
-            self.read_clocks(&mut servers).await;
-        }
+        let settings = SETTINGS.map(|setting| ["CONFIG", "GET", setting]);
+        let mut questions: Vec<&[&str]> = vec![&["INFO"], &["ACL", "WHOAMI"]];
+        questions.extend(settings.iter().map(|words| &words[..]));
+        questions.extend([&["TIME"][..]; READINGS]);
+        let asked = self.connection.ask_each(&questions).await;
+        let clocks = Clocks::read(&*self.executor);
+        let mut servers: Vec<Server> = asked
+            .into_iter()
+            .map(|(address, asked)| {
+                let mut server = Server { address, ..Server::default() };
+                questions.iter().zip(&asked).for_each(|(words, asked)| server.take(words, asked, clocks));
+                server
+            })
+            .collect();
+        servers.sort_by(|a, b| a.address.cmp(&b.address));
         servers
     }
 
-    /// Reads the clock of each server once more.
+    /// Reads the clock of each server anew. `None` for one that does not answer.
     pub(crate) async fn read_clocks(&self, servers: &mut [Server]) {
-        let (began, sent) = (Instant::now(), SystemTime::now());
-        let answers = self.connection.ask_each(&["TIME"]).await;
-        // Of several servers, the time is that of all answers.
-        let took = began.elapsed() / u32::try_from(answers.len().max(1)).unwrap_or(1);
-        for (address, answer) in answers {
-            if let (Some(server), Some(time)) = (at(servers, &address), time(&answer)) {
-                server.note(took, time, sent);
+        servers.iter_mut().for_each(|server| (server.latency, server.clock) = (None, None));
+        let asked = self.connection.ask_each(&[&["TIME"][..]; READINGS]).await;
+        let clocks = Clocks::read(&*self.executor);
+        for (address, asked) in asked {
+            if let Some(server) = servers.iter_mut().find(|server| server.address == address) {
+                asked.iter().for_each(|asked| server.take(&["TIME"], asked, clocks));
             }
         }
     }
 }
 
-fn at<'a>(servers: &'a mut [Server], address: &str) -> Option<&'a mut Server> {
-    servers.iter_mut().find(|server| server.address == address)
+/// The clocks of this machine at one moment: that of the executor, and that of the calendar.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    steady: Instant,
+    calendar: SystemTime,
 }
 
-type Answer = Result<Reply, ConnectionError>;
+impl Clocks {
+    fn read(executor: &dyn Executor) -> Self {
+        Self { steady: executor.now(), calendar: SystemTime::now() }
+    }
 
-/// The value in the reply to `CONFIG GET`.
-fn second(answer: &Answer) -> Option<String> {
-    let Ok(Reply::Array(items)) = answer else { return None };
-    let Reply::Bytes(value) = items.get(1)? else { return None };
-    Some(String::from_utf8_lossy(value).into_owned())
+    /// An earlier moment in milliseconds since 1970.
+    fn millis_at(&self, moment: Instant) -> i64 {
+        let calendar = self.calendar - self.steady.saturating_duration_since(moment);
+        let since = calendar.duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+fn text(reply: Option<&Reply>) -> Option<String> {
+    let Some(Reply::Bytes(bytes)) = reply else { return None };
+    Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// The reply to `TIME`, in milliseconds since 1970.
-fn time(answer: &Answer) -> Option<i64> {
-    let Ok(Reply::Array(items)) = answer else { return None };
-    let number = |reply: &Reply| match reply {
-        Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.parse::<i64>().ok(),
-        _ => None,
-    };
-    Some(number(items.first()?)? * 1000 + number(items.get(1)?)? / 1000)
+fn time(items: &[Reply]) -> Option<i64> {
+    let number = |at: usize| text(items.get(at))?.parse::<i64>().ok();
+    Some(number(0)? * 1000 + number(1)? / 1000)
+}
+
+/// Whether the server lacks the command, or the user the right to it.
+fn is_denied(error: &ConnectionError) -> bool {
+    match error {
+        ConnectionError::Refused { code, message } => {
+            code == "NOPERM" || (code == "ERR" && message.to_ascii_lowercase().starts_with("unknown"))
+        }
+        _ => false,
+    }
 }
 
 impl Server {
-    fn new(address: String, info: &Answer) -> Self {
-        let text = match info {
-            Ok(Reply::Bytes(text)) => String::from_utf8_lossy(text).into_owned(),
-            _ => String::new(),
-        };
-        let info = text.lines().filter_map(|line| line.split_once(':'));
-        let info = info.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
-        Self { address, info, settings: HashMap::new(), latency: None, clock: None, user: None }
-    }
-
-    fn note(&mut self, took: Duration, time: i64, sent: SystemTime) {
-        if self.latency.is_some_and(|latency| latency <= took) {
-            return;
+    /// Takes note of an answer.
+    fn take(&mut self, words: &[&str], asked: &Asked, clocks: Clocks) {
+        match (words, &asked.answer) {
+            (_, Err(error)) if is_denied(error) => {}
+            // The first one says most.
+            (_, Err(error)) => drop(self.fault.get_or_insert_with(|| error.to_string())),
+            (["INFO"], Ok(reply)) => {
+                let text = text(Some(reply)).unwrap_or_default();
+                let lines = text.lines().filter_map(|line| line.split_once(':'));
+                self.info = lines.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
+            }
+            (["ACL", ..], Ok(reply)) => self.user = text(Some(reply)),
+            (["CONFIG", _, asked], Ok(Reply::Array(items))) => {
+                let setting = SETTINGS.into_iter().find(|setting| setting == asked);
+                self.settings.extend(setting.zip(text(items.get(1))));
+            }
+            (["TIME"], Ok(Reply::Array(items))) => {
+                if let Some(time) = time(items) {
+                    self.note(time, asked, clocks);
+                }
+            }
+            _ => {}
         }
-        let read = sent + took / 2;
-        let own = read.duration_since(UNIX_EPOCH).map_or(0, |own| i64::try_from(own.as_millis()).unwrap_or(i64::MAX));
-        self.latency = Some(took);
-        self.clock = Some(time - own);
     }
 
-    /// Forgets what was read of the clock.
-    pub(crate) fn forget_clock(&mut self) {
-        (self.latency, self.clock) = (None, None);
+    /// Takes note of the time, unless another answer was faster.
+    fn note(&mut self, time: i64, asked: &Asked, clocks: Clocks) {
+        if self.latency.is_none_or(|latency| asked.took < latency) {
+            self.latency = Some(asked.took);
+            self.clock = Some(time - clocks.millis_at(asked.sent + asked.took / 2));
+        }
     }
 
     pub(crate) fn info(&self, name: &str) -> Option<&str> {
@@ -173,3 +202,6 @@ impl Server {
         self.info("maxmemory_policy").or_else(|| self.setting("maxmemory-policy"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,8 @@ impl Name {
 
     pub(crate) fn summary(&self, style: Style) -> String {
         let held = match self.holds.len() {
+            // Nobody holds a latch.
+            0 if self.kind == kind(PrimitiveKind::Latch) => style.yellow("set"),
             0 => style.green("free"),
             1 => style.yellow("held"),
             holds => style.yellow(&format!("{holds} holds")),

@@ -12,6 +12,7 @@
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
 pub mod bounded;
+pub mod certificates;
 pub mod closed;
 pub mod cluster;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]

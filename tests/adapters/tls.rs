@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::deployed::on_each_runtime;
 use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
+use crate::support::certificates;
 use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
@@ -27,14 +28,12 @@ const STRICT: &str = "BOWLINE_TEST_TLS_PORT_STRICT";
 fn certificates_are_verified() {
     bounded(|| {
         let dir = tempfile::tempdir().unwrap();
-        certificates(dir.path());
+        certificates::write(dir.path());
         let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         let start = |of: &str, asks: &str| {
             let port = free_port().to_string();
-            let (certificate, key, ca) = (file(&format!("{of}.crt")), file(&format!("{of}.key")), file("ca.crt"));
-            let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
-            let server = Server::start_with(&[&["--tls-port", &port, "--tls-auth-clients", asks], &files[..]].concat());
-            (server, port)
+            let arguments = certificates::server_arguments(dir.path(), of, &port, asks);
+            (Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>()), port)
         };
         let [(server, port), (_other, other), (_strict, strict)] =
             [("server", "no"), ("other", "no"), ("server", "yes")].map(|(of, asks)| start(of, asks));
@@ -58,25 +57,6 @@ fn certificates_are_verified() {
         }
         assert_eq!(admin(&server, &["PUBLISH", "test:channel", "x"]), redis::Value::Int(0));
     });
-}
-
-/// An authority, a server's certificate by it for `localhost` and 127.0.0.1, a client's, and an authority that signed
-/// nothing.
-pub(crate) fn certificates(dir: &Path) {
-    let openssl = |args: &str| {
-        let output = Command::new("openssl").args(args.split(' ')).current_dir(dir).output().expect("openssl");
-        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    std::fs::write(dir.join("ext"), "subjectAltName=DNS:localhost,IP:127.0.0.1").unwrap();
-    for name in ["ca", "other"] {
-        openssl(&format!(
-            "req -x509 -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.crt -days 2 -subj /CN={name}"
-        ));
-    }
-    openssl("req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost");
-    openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile ext");
-    openssl("req -newkey rsa:2048 -nodes -keyout client.key -out client.csr -subj /CN=client");
-    openssl("x509 -req -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out client.crt -days 2 -extfile ext");
 }
 
 fn child_port() -> Option<u16> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::deployed::{Open, on_each_runtime};
 use crate::support::adapters::{BOUND, Keys, acquire, bounded, release, word};
+use crate::support::certificates;
 use crate::support::cluster::Cluster;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
 use crate::support::server::{Server, free_port};
-use crate::tls::{certificates, config};
+use crate::tls::config;
 use bowline::{ConnectOptions, Connection, ErrorKind};
 use futures::executor::block_on;
 use tempfile::TempDir;
@@ -23,7 +24,7 @@ struct Files(TempDir);
 impl Files {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        certificates(dir.path());
+        certificates::write(dir.path());
         Self(dir)
     }
 
@@ -37,10 +38,7 @@ impl Files {
 
     /// The arguments of a server that asks its clients for a certificate.
     fn server(&self, port: &str) -> Vec<String> {
-        let [certificate, key, ca] = ["server.crt", "server.key", "ca.crt"].map(|name| self.path(name));
-        let all =
-            ["--tls-port", port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
-        all.into_iter().chain(["--tls-auth-clients", "yes"]).map(str::to_owned).collect()
+        certificates::server_arguments(self.0.path(), "server", port, "yes")
     }
 
     fn client(&self, url: &str) -> ConnectOptions {

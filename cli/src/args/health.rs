@@ -7,7 +7,7 @@ use clap::Args;
 use super::duration;
 use super::look::Form;
 
-/// Asks the servers who they are, and tells what bowline would warn of.
+/// Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer.
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
     #[command(flatten)]
@@ -17,7 +17,8 @@ pub(crate) struct Ping {
 /// Checks the servers against docs/deployments.md of bowline, with one verdict a line.
 ///
 /// Exits as monitors expect: 0 if all is well, 1 with a warning, 2 with something bad, and 3 if nothing is wrong, but
-/// something could not be found out. Run it as a user who may read the settings (+config|get), or most is unknown.
+/// something could not be found out, or the arguments are wrong. Run it as a user who may read the settings
+/// (+config|get), or most is unknown.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The servers, as in --url.
@@ -55,7 +56,14 @@ pub(crate) struct Top {
     #[arg(long)]
     pub(crate) kind: Option<super::look::Kind>,
 
-    /// How often the servers are asked.
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    /// How often the servers are asked: every 100 ms at most.
+    #[arg(long, value_parser = every, value_name = "TIME", default_value = "1s")]
     pub(crate) every: Duration,
+}
+
+/// The servers have other work to do.
+#[cfg(feature = "top")]
+fn every(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    duration(text).and_then(|time| if time < SHORTEST { Err("at least 100ms".to_owned()) } else { Ok(time) })
 }

@@ -17,7 +17,7 @@ const EXIT_STATUS: &str = "Exit status:
     125     bowline failed: wrong arguments, or a server that cannot be used
     126     the command was found, and cannot be run
     127     the command was not found
-    128+n   bowline got signal n while it waited";
+    128+n   bowline got signal n while it waited, or a second one while it released";
 
 /// Runs a command while it holds a lock.
 ///

@@ -10,7 +10,12 @@ use crate::show::time;
 type Checked = (&'static str, Verdict, String);
 
 pub(super) fn all(server: &Server, is_cluster: bool, lease: Duration) -> Vec<Checked> {
+    if let Some(fault) = &server.fault {
+        // Nothing else is known of it.
+        return vec![("reachable", Bad, fault.clone())];
+    }
     let mut all = vec![
+        ("reachable", (Ok, "answers".to_owned())),
         ("version", version(server)),
         ("role", role(server)),
         ("eviction", eviction(server)),

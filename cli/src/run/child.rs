@@ -6,8 +6,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
+use super::processes::{self, Process};
 use crate::exit::Failure;
 use crate::stage;
 
@@ -22,7 +24,7 @@ pub(super) enum Group {
 
 impl Group {
     /// With a terminal, job control is that of the shell.
-    fn here() -> Self {
+    pub(super) fn here() -> Self {
         if File::open("/dev/tty").is_ok() { Self::Shared } else { Self::Own }
     }
 }
@@ -32,11 +34,17 @@ pub(super) struct Child {
     pid: Pid,
     group: Group,
     ended: Option<ExitStatus>,
+    /// What this process had started before it became bowline, as the background jobs of a shell that has run
+    /// `exec bowline`.
+    others: Vec<Process>,
+    /// Why the command cannot be ended, as one that runs as another user.
+    refusal: Option<Errno>,
 }
 
 impl Child {
     /// Starts the command with these variables in its environment. Without a value, a variable is removed.
     pub(super) fn start(words: &[OsString], variables: &[(&str, Option<String>)]) -> Result<Self, Failure> {
+        let others = processes::descendants();
         adopt();
         let group = Group::here();
         let mut command = stage::command(words);
@@ -57,7 +65,7 @@ impl Child {
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;
-        Ok(Self { pid, group, ended: None })
+        Ok(Self { pid, group, ended: None, others, refusal: None })
     }
 
     pub(super) fn group(&self) -> Group {
@@ -79,13 +87,24 @@ impl Child {
     }
 
     /// Sends the signal to the group of the command, or to the command alone if the group is not its own.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&mut self, signal: Signal) {
         // The number of an ended process may be that of another one by now, but not that of a group with members.
-        let _ = match self.group {
+        let sent = match self.group {
             Group::Own => kill_process_group(self.pid, signal),
             Group::Shared if self.ended.is_none() => kill_process(self.pid, signal),
             Group::Shared => Ok(()),
         };
+        self.note_refusal(sent);
+    }
+
+    fn note_refusal(&mut self, sent: rustix::io::Result<()>) {
+        // A process that has ended in the meantime cannot get a signal either.
+        self.refusal = sent.err().filter(|error| *error == Errno::PERM).or(self.refusal);
+    }
+
+    /// Why a signal could not be sent.
+    pub(super) fn refusal(&self) -> Option<Errno> {
+        self.refusal
     }
 
     /// Whether the command stops by itself, because the terminal has asked it to, or has ended.
@@ -106,32 +125,37 @@ impl Child {
         false
     }
 
+    /// The command and what it has left behind, as far as the system tells.
+    fn left(&self) -> Vec<Pid> {
+        let children = processes::children().into_iter();
+        children.filter(|child| !self.others.iter().any(|other| other.is(child))).map(|child| child.pid).collect()
+    }
+
     /// Whether the command and all processes that it has started have ended, as far as the system tells.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.ended().is_some() && children().is_empty()
+        self.ended().is_some() && self.left().is_empty()
     }
 
     /// Sends the signal to what the command has left behind in a group that is not its own.
-    pub(super) fn signal_rest(&self, signal: Signal) {
+    pub(super) fn signal_rest(&mut self, signal: Signal) {
         if self.group == Group::Shared {
-            for pid in children() {
-                let _ = kill_process(pid, signal);
+            for pid in self.left() {
+                self.note_refusal(kill_process(pid, signal));
             }
         }
     }
 
-    /// Kills the command and all processes that it has started. Returns when they have ended.
+    /// Kills the command and all processes that it has started. Returns when they have ended, or cannot be ended: one
+    /// that waits for a disk, or runs as another user.
     pub(super) async fn kill(&mut self) {
-        // A process that waits for a disk ends later: nothing can be done about that.
         const TRIES: u32 = 500;
         self.signal(Signal::KILL);
         for _ in 0..TRIES {
-            let left = children();
-            if self.ended().is_some() && left.is_empty() {
+            if self.is_gone() {
                 return;
             }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL);
+            for pid in self.left() {
+                self.note_refusal(kill_process(pid, Signal::KILL));
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -148,20 +172,3 @@ fn adopt() {
 
 #[cfg(not(target_os = "linux"))]
 fn adopt() {}
-
-/// The children of this process, those that it has adopted included. None where the system does not tell.
-fn children() -> Vec<Pid> {
-    let own = std::process::id();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| parent(*pid) == Some(own)).filter_map(Pid::from_raw).collect()
-}
-
-/// The parent of a process that has not ended.
-fn parent(pid: i32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses, and may contain any character.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    fields.next()?.parse().ok().filter(|_| state != "Z" && state != "X")
-}

@@ -1,5 +1,6 @@
 //! `run --once`: a command that runs once in each period.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bowline::{Client, ErrorKind, LossSignal};
@@ -20,7 +21,10 @@ pub(super) async fn run(
     period: Duration,
     times: Times,
     signals: &mut Signals,
+    is_leaving: &Cell<bool>,
 ) -> Result<u8, Failure> {
+    // Until the run begins, nothing but the server is waited for.
+    is_leaving.set(true);
     let mut session = Session::new(run, times, signals);
     // The hold of the run, for after the work, which is dropped if the hold is lost.
     let mut hold: Option<LossSignal> = None;
@@ -30,17 +34,22 @@ pub(super) async fn run(
         let (session, hold) = (&mut session, &mut hold);
         job.try_run(|run| async move {
             *hold = Some(run.lost_signal().clone());
-            work(session, run).await
+            is_leaving.set(false);
+            let worked = work(session, run).await;
+            is_leaving.set(true);
+            worked
         })
         .await
     };
+    let why = hold.as_ref().and_then(LossSignal::reason).map(|loss| loss.to_string());
     match (ran, hold) {
         (Ok(None), _) => Ok(not_run(run, NotRun::Skipped)),
-        (Ok(Some(Ok(watched) | Err(Ok(watched)))), _) => Ok(code(run, watched, None, true)),
+        (Ok(Some(Ok(watched) | Err(Ok(watched)))), _) => Ok(code(run, watched, why.as_deref(), true)),
         (Ok(Some(Err(Err(failure)))), _) => Err(failure),
         (Err(error), Some(hold)) if error.kind() == ErrorKind::Lost => {
+            is_leaving.set(false);
             session.end(&hold).await;
-            Ok(code(run, Watched::Lost, hold.reason().map(|loss| loss.to_string()).as_deref(), false))
+            Ok(code(run, Watched::Lost, why.as_deref(), false))
         }
         (Err(error), _) => Err(error.into()),
     }

@@ -8,10 +8,11 @@ use rustix::process::Signal;
 
 use super::child::{Child, Group};
 use super::signals::{self, Signals};
-use super::sleep;
 use super::times::Times;
+use super::{shown, sleep};
 use crate::args::run::Run;
 use crate::exit::Failure;
+use crate::show::complain;
 
 /// The longest sleep. A timer stands still while the machine is suspended, and the lease does not.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -57,7 +58,15 @@ impl<'a> Session<'a> {
     ///
     /// May be dropped: the command goes on.
     pub(super) async fn watch(&mut self, hold: &LossSignal) -> Watched {
-        let Self { times, signals, child: Some(child), .. } = self else { return Watched::Lost };
+        let Self { run, times, signals, child: Some(child) } = self else { return Watched::Lost };
+        // What arrived before the command was there has not reached it, also if the terminal sends it to both.
+        while let Some(signal) = signals.arrived().await {
+            if matches!(signal, Signal::INT | Signal::QUIT) {
+                child.signal(signal);
+            } else {
+                pass(signal, child, *times, hold).await;
+            }
+        }
         let mut lost = Box::pin(hold.wait());
         let mut too_long = Box::pin(sleep(times.at_most));
         loop {
@@ -66,18 +75,18 @@ impl<'a> Session<'a> {
             }
             let left = hold.remaining();
             if left <= times.least() {
-                end(child, signals, *times, hold).await;
+                end(run, child, signals, *times, hold).await;
                 return Watched::Lost;
             }
             tokio::select! {
                 signal = signals.next() => pass(signal, child, *times, hold).await,
                 () = tokio::time::sleep((left - times.least()).min(LONGEST)) => {}
                 _ = &mut lost => {
-                    end(child, signals, *times, hold).await;
+                    end(run, child, signals, *times, hold).await;
                     return Watched::Lost;
                 }
                 () = &mut too_long => {
-                    end(child, signals, *times, hold).await;
+                    end(run, child, signals, *times, hold).await;
                     return Watched::TooLong;
                 }
             }
@@ -86,8 +95,8 @@ impl<'a> Session<'a> {
 
     /// Ends a command whose watch was dropped.
     pub(super) async fn end(&mut self, hold: &LossSignal) {
-        if let Self { times, signals, child: Some(child), .. } = self {
-            end(child, signals, *times, hold).await;
+        if let Self { run, times, signals, child: Some(child) } = self {
+            end(run, child, signals, *times, hold).await;
         }
     }
 }
@@ -97,7 +106,7 @@ async fn pass(signal: Signal, child: &mut Child, times: Times, hold: &LossSignal
     match (signal, child.group()) {
         // The terminal has sent these to the command as well.
         (Signal::INT | Signal::QUIT | Signal::WINCH, Group::Shared) | (Signal::CHILD, _) => {}
-        (Signal::TSTP, group) => {
+        (Signal::TSTP, group) if signals::may_stop(group) => {
             // Who is stopped does not renew. So the command must not go on: it is stopped in any case.
             if group == Group::Own || !child.stops().await {
                 child.signal(Signal::STOP);
@@ -113,7 +122,7 @@ async fn pass(signal: Signal, child: &mut Child, times: Times, hold: &LossSignal
 }
 
 /// Ends the command and what it has started: by SIGTERM, and by SIGKILL when its time is over.
-async fn end(child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
+async fn end(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
     let began = Instant::now();
     let until_kill = || {
         let patience = times.kill_after.saturating_sub(began.elapsed());
@@ -146,4 +155,22 @@ async fn end(child: &mut Child, signals: &mut Signals, times: Times, hold: &Loss
         }
     }
     child.kill().await;
+    outlast(run, child, signals, times, hold).await;
+}
+
+/// Waits for a command that could not be ended, until the hold ends: the lock must not be released before.
+async fn outlast(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
+    let is_over = || hold.reason().is_some() || hold.remaining().is_zero();
+    if child.is_gone() {
+        return;
+    }
+    let why = child.refusal().map_or_else(|| "it has not ended after SIGKILL".to_owned(), |error| error.to_string());
+    let then = if is_over() { "it goes on without the lock" } else { "the lock is held until it or the lease ends" };
+    complain(&format!("bowline: {}: the command cannot be ended: {why}; {then}", shown(run)));
+    while !child.is_gone() && !is_over() {
+        tokio::select! {
+            signal = signals.next() => pass(signal, child, times, hold).await,
+            () = tokio::time::sleep(REST) => {}
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! The signals that bowline catches while it waits and while a command runs.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
+
+use super::child::Group;
+use super::processes::is_group_orphaned;
 
 /// Those that end a wait for a lock, and are passed on to a command.
 const ENDING: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
@@ -20,9 +24,17 @@ impl Signals {
     /// A signal that is ignored stays so, also for the command: that is what `nohup` is for. Without SIGCHLD, nobody
     /// would tell how the command has ended.
     pub(super) fn new() -> io::Result<Self> {
+        Self::of(ENDING.into_iter().chain(OTHER))
+    }
+
+    /// Those that somebody sends again who does not want to wait.
+    pub(super) fn impatient() -> io::Result<Self> {
+        Self::of([Signal::INT, Signal::TERM])
+    }
+
+    fn of(all: impl IntoIterator<Item = Signal>) -> io::Result<Self> {
         let ignored = ignored();
-        let caught =
-            ENDING.into_iter().chain(OTHER).filter(|signal| *signal == Signal::CHILD || ignored & bit(*signal) == 0);
+        let caught = all.into_iter().filter(|signal| *signal == Signal::CHILD || ignored & bit(*signal) == 0);
         let streams = caught.map(|caught| Ok((caught, signal(SignalKind::from_raw(caught.as_raw()))?)));
         streams.collect::<io::Result<_>>().map(Self)
     }
@@ -40,17 +52,53 @@ impl Signals {
         .await
     }
 
+    /// A signal that has arrived already.
+    pub(super) async fn arrived(&mut self) -> Option<Signal> {
+        // Only then does the runtime take note of what has arrived.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            signal = self.next() => Some(signal),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// The number of the next signal that ends a wait. Without a command, there is nothing else to stop than bowline.
     pub(super) async fn interrupt(&mut self) -> u8 {
         loop {
             let signal = self.next().await;
             if signal == Signal::TSTP {
-                stop();
+                if may_stop(Group::here()) {
+                    stop();
+                }
             } else if ENDING.contains(&signal) {
-                return u8::try_from(signal.as_raw()).unwrap_or(u8::MAX);
+                return number(signal);
             }
         }
     }
+
+    /// The number of the signal that ends this program although it has not said good-bye to the server: the second one
+    /// in all, and one that arrives while nothing but `is_leaving` is under way. The first one may be the one that has
+    /// ended the command or the wait.
+    pub(super) async fn second(&mut self, is_leaving: &Cell<bool>) -> u8 {
+        let mut has_one = false;
+        loop {
+            let signal = self.next().await;
+            if std::mem::replace(&mut has_one, true) && is_leaving.get() {
+                return number(signal);
+            }
+        }
+    }
+}
+
+fn number(signal: Signal) -> u8 {
+    u8::try_from(signal.as_raw()).unwrap_or(u8::MAX)
+}
+
+/// Whether a stop makes sense. At a terminal without a shell that could continue it, this process would stop for ever.
+/// Without a terminal, whoever sends SIGTSTP can send SIGCONT.
+pub(super) fn may_stop(group: Group) -> bool {
+    group == Group::Own || !is_group_orphaned()
 }
 
 /// Stops this process until it is continued.
@@ -71,4 +119,18 @@ fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_that_has_arrived_is_seen_at_once() {
+        let mut signals = Signals::of([Signal::USR2]).unwrap();
+        assert_eq!(signals.arrived().await, None);
+        kill_process(getpid(), Signal::USR2).unwrap();
+        assert_eq!(signals.arrived().await, Some(Signal::USR2));
+        assert_eq!(signals.arrived().await, None);
+    }
 }

@@ -20,7 +20,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, table: &Table) {
         Cell::new(title).style(if is_sorted { style.add_modifier(Modifier::REVERSED) } else { style })
     });
     let text = |time_: Option<Duration>| time_.map_or_else(String::new, time);
-    let rows = table.shown().map(|row| {
+    // One line is that of the titles.
+    let rows = table.shown(usize::from(body.height.saturating_sub(1))).map(|row| {
         let cells = [
             row.kind.to_owned(),
             row.name.clone(),
@@ -49,4 +50,38 @@ pub(super) fn draw(frame: &mut Frame<'_>, table: &Table) {
 fn colored(color: Color) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if no_color { Style::new() } else { Style::new().fg(color) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::views::Name;
+
+    fn names(count: usize) -> Vec<Name> {
+        let name =
+            |n| Name { kind: "lock", name: format!("n{n:05}"), holds: Vec::new(), waiters: 0, queue: Vec::new() };
+        (0..count).map(name).collect()
+    }
+
+    #[test]
+    fn the_rows_fill_the_screen_and_no_more() {
+        let mut table = Table::default();
+        table.take(names(10_000), Instant::now());
+        let mut terminal = Terminal::new(TestBackend::new(60, 7)).unwrap();
+        let mut shown = |table: &Table| {
+            terminal.draw(|frame| draw(frame, table)).unwrap();
+            let text = terminal.backend().to_string();
+            let words =
+                text.split([' ', '"']).filter(|word| word.strip_prefix('n').is_some_and(|n| n.parse::<u32>().is_ok()));
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&table), ["n00000", "n00001", "n00002", "n00003"]);
+        table.scroll(9_998);
+        assert_eq!(shown(&table), ["n09998", "n09999"]);
+    }
 }

@@ -88,6 +88,7 @@ impl Table {
         }
         (self.rows, self.waits, self.error) = (rows, waits, None);
         self.order();
+        self.scroll(0);
     }
 
     pub(super) fn failed(&mut self, error: String) {
@@ -114,12 +115,17 @@ impl Table {
         }
     }
 
-    /// The rows that the filter lets through, from the one that is scrolled to.
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Row> {
+    /// The rows that the filter lets through.
+    fn filtered(&self) -> impl Iterator<Item = &Row> {
         let filter = self.typing.as_ref().unwrap_or(&self.filter);
         let passes =
             move |row: &&Row| row.name.contains(filter) || row.label.contains(filter) || row.kind.contains(filter);
-        self.rows.iter().filter(passes).skip(self.scrolled)
+        self.rows.iter().filter(passes)
+    }
+
+    /// At most that many of the rows that the filter lets through, from the one that is scrolled to.
+    pub(super) fn shown(&self, at_most: usize) -> impl Iterator<Item = &Row> {
+        self.filtered().skip(self.scrolled).take(at_most)
     }
 
     pub(super) fn sort(&self) -> Column {
@@ -137,8 +143,9 @@ impl Table {
         self.order();
     }
 
+    /// Scrolls by that many rows, and never past the last one.
     pub(super) fn scroll(&mut self, rows: isize) {
-        let last = self.rows.len().saturating_sub(1);
+        let last = self.filtered().count().saturating_sub(1);
         self.scrolled = self.scrolled.saturating_add_signed(rows).min(last);
     }
 
@@ -152,6 +159,7 @@ impl Table {
 
     pub(super) fn type_char(&mut self, c: char) {
         self.typing.get_or_insert_default().push(c);
+        self.scroll(0);
     }
 
     pub(super) fn rub_out(&mut self) {

@@ -73,6 +73,7 @@ fn what_bowline_itself_cannot_do_is_125() {
         (&server.url(), &["run", "a", "--timeout", "soon", "--", "true"], "write it as 10s"),
         (&server.url(), &["run", "a", "--permits", "3", "--", "true"], "as 1/4"),
         (&server.url(), &["run", "a", "--permits", "5/4", "--", "true"], "more permits"),
+        (&server.url(), &["top", "--every", "99ms"], "at least 100ms"),
         (&server.url(), &["fly"], "fly"),
     ] {
         let (found, out, err) = code(&output(url, arguments));

@@ -1,12 +1,15 @@
 //! `ping` and `doctor`.
 
+use std::time::Duration;
+
 use bowline_testkit::cluster::Cluster;
+use bowline_testkit::proxy::Proxy;
 use bowline_testkit::sentinels::Sentinels;
 use bowline_testkit::server::Server;
 use serde_json::Value;
 
 use crate::look::is_documented;
-use crate::program::{code, output};
+use crate::program::{Traces, bowline, code, output, until};
 
 fn verdict<'a>(findings: &'a Value, check: &str) -> &'a str {
     let found = findings.as_array().unwrap().iter().find(|finding| finding["check"] == check);
@@ -38,6 +41,22 @@ fn ping_tells_who_answers_and_what_is_wrong() {
 }
 
 #[test]
+fn the_latency_is_that_of_a_round_trip() {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    let delay = Duration::from_millis(100);
+    proxy.delay(delay);
+    let (found, out, err) = code(&output(&proxy.url(), &["ping", "--json"]));
+    assert_eq!(found, 0, "{err}");
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    let latency = Duration::from_micros(shown["servers"][0]["latency_us"].as_u64().unwrap());
+    assert!(latency >= delay, "{shown}");
+    // The clock is that of this machine, read to the precision of half a round trip.
+    let difference = shown["servers"][0]["clock_difference_ms"].as_i64().unwrap();
+    assert!(u128::from(difference.unsigned_abs()) <= latency.as_millis() / 2 + 1, "{shown}");
+}
+
+#[test]
 fn ping_asks_every_master() {
     let nodes = Cluster::start(3, 0);
     let (found, out, err) = code(&output(&nodes.url(), &["ping", "--json"]));
@@ -50,6 +69,71 @@ fn ping_asks_every_master() {
     let shown: Value = serde_json::from_str(&out).unwrap();
     let port = sentinels.server(sentinels.master()).port();
     assert!(shown["servers"][0]["address"].as_str().unwrap().contains(&port.to_string()), "{shown}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_told_from_missing_rights() {
+    let traces = Traces::new();
+    // Long enough for the nodes to stay masters in the eyes of each other.
+    let mut nodes = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
+    let file = traces.word("bowline.toml");
+    let frozen = format!("127.0.0.1:{}", nodes.node(1).port());
+    // The first one is asked where the others are.
+    let url = format!("redis-cluster://127.0.0.1:{}", nodes.node(0).port());
+    std::fs::write(&file, format!("url = '{url}'\ncommand_timeout = '2s'\n")).unwrap();
+    nodes.freeze(1);
+    let run = |arguments: &[&str]| {
+        let mut command = bowline("", &[&["--config", &file], arguments].concat());
+        let mut ran = command.env_remove("BOWLINE_URL").spawn().unwrap();
+        // The frozen one is asked once and not for everything: that would take longer than this waits.
+        until("the program ends", || ran.try_wait().unwrap().is_some());
+        code(&ran.wait_with_output().unwrap())
+    };
+    let (found, out, err) = run(&["ping", "--json"]);
+    assert_eq!(found, 1, "{err}");
+    let shown = is_documented("ping", &out);
+    let servers = shown["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 3, "{shown}");
+    for server in servers {
+        let is_frozen = is_of(server["address"].as_str(), &frozen);
+        assert_eq!((server["error"].is_string(), server["role"].is_string()), (is_frozen, !is_frozen), "{shown}");
+    }
+    let text = run(&["ping"]).1;
+    assert!(text.lines().any(|line| line.starts_with("  error      ")), "{text}");
+    let (found, out, err) = run(&["doctor", "--json", "--watch", "10ms"]);
+    assert_eq!(found, 2, "{err}");
+    let findings = is_documented("doctor", &out);
+    let of_frozen: Vec<&Value> =
+        findings.as_array().unwrap().iter().filter(|finding| is_of(finding["server"].as_str(), &frozen)).collect();
+    assert_eq!(of_frozen.len(), 1, "nothing else is known: {findings}");
+    assert_eq!((&of_frozen[0]["check"], &of_frozen[0]["verdict"]), (&"reachable".into(), &"bad".into()));
+    assert_eq!(verdict(&findings, "rights"), "unknown");
+    nodes.thaw(1);
+    // And none at all.
+    let (found, out, err) = code(&output("redis://127.0.0.1:1/", &["ping"]));
+    assert_eq!((found, out.as_str()), (1, ""));
+    assert!(err.contains("unavailable"), "{err}");
+}
+
+/// Whether the address is that of the server, with or without a database.
+fn is_of(address: Option<&str>, server: &str) -> bool {
+    address.is_some_and(|address| address.split('/').next() == Some(server))
+}
+
+#[test]
+fn doctor_that_is_called_in_a_wrong_way_knows_nothing() {
+    for (url, arguments) in [
+        ("redis://127.0.0.1:1/", &["doctor", "--nonsense"][..]),
+        ("redis://127.0.0.1:1/", &["doctor", "--lease", "soon"]),
+        ("redis://127.0.0.1:1/", &["doctor", "redis://127.0.0.1:1/", "another"]),
+        ("http://127.0.0.1/", &["doctor"]),
+        ("redis://127.0.0.1:1/", &["--config", "/nonexistent", "doctor"]),
+    ] {
+        assert_eq!(code(&output(url, arguments)).0, 3, "{arguments:?}");
+    }
+    // A name that looks like the verb.
+    assert_eq!(code(&output("redis://127.0.0.1:1/", &["run", "doctor"])).0, 125);
+    assert_eq!(code(&output("redis://127.0.0.1:1/", &["inspect", "doctor", "--nonsense"])).0, 125);
 }
 
 #[test]

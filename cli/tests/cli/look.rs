@@ -68,12 +68,28 @@ fn a_name_is_shown_with_its_holder_and_its_waiters() {
 }
 
 #[test]
+fn a_latch_is_in_use_while_it_is_set() {
+    let server = Server::start();
+    assert_eq!(code(&output(&server.url(), &["latch", "set", "parts", "2"])).0, 0);
+    for kind in [&[][..], &["--kind", "latch"]] {
+        let (found, out, err) = code(&output(&server.url(), &[&["inspect", "parts"], kind].concat()));
+        assert_eq!((found, out.as_str()), (0, "parts  latch, set, 0 waiting\n"), "{err}");
+    }
+    assert_eq!(code(&output(&server.url(), &["inspect", "parts", "--kind", "lock"])).0, 1);
+    assert_eq!(code(&output(&server.url(), &["latch", "delete", "parts"])).0, 0);
+    assert_eq!(code(&output(&server.url(), &["inspect", "parts"])).0, 1);
+    let (found, out, err) = code(&output(&server.url(), &["inspect", "parts", "--kind", "rate"]));
+    assert_eq!((found, out.as_str()), (125, ""));
+    assert!(err.contains("nobody holds a rate limiter"), "{err}");
+}
+
+#[test]
 fn names_are_listed() {
     let (server, traces) = (Server::start(), Traces::new());
     let _both = held(&server, &traces, "jobs:a");
     assert_eq!(code(&output(&server.url(), &["latch", "set", "jobs:parts", "2"])).0, 0);
     let list = |arguments: &[&str]| code(&output(&server.url(), arguments)).1;
-    let all = "lock      jobs:a      held, 1 waiting\nlatch     jobs:parts  free, 0 waiting\n";
+    let all = "lock      jobs:a      held, 1 waiting\nlatch     jobs:parts  set, 0 waiting\n";
     assert_eq!(list(&["ls"]), all);
     assert_eq!(list(&["ls", "jobs:"]), all);
     assert_eq!(list(&["ls", "other"]), "");
@@ -109,6 +125,41 @@ fn programs_that_wait_for_each_other_are_found() {
     let server = Server::start();
     let (found, out, _) = code(&output(&server.url(), &["deadlocks"]));
     assert_eq!((found, out.as_str()), (0, "no deadlock\n"));
+    with_a_deadlock(&server, "alice", "bob", || {
+        let (found, out, err) = code(&output(&server.url(), &["deadlocks", "--json"]));
+        assert_eq!(found, 1, "{err}");
+        assert_eq!(is_documented("deadlocks", &out)[0]["waits"].as_array().unwrap().len(), 2);
+        let (found, out, _) = code(&output(&server.url(), &["deadlocks"]));
+        assert_eq!(found, 1);
+        assert!(out.contains("a way out: bowline release --force --kind lock bob\n"), "{out}");
+    });
+}
+
+#[test]
+fn the_way_out_of_a_deadlock_is_a_command_for_a_shell() {
+    let (server, traces) = (Server::start(), Traces::new());
+    // What a shell would run, if it were not quoted.
+    let name = format!("it's $(touch {}) \"b\" *", traces.word("ran"));
+    with_a_deadlock(&server, "alice", &name, || {
+        let out = code(&output(&server.url(), &["deadlocks"])).1;
+        let way_out = out.lines().find_map(|line| line.trim().strip_prefix("a way out: ")).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let shell = crate::program::clean(&mut shell).env("BOWLINE_URL", server.url());
+        let script = format!("bowline() {{ {} \"$@\"; }}\n{way_out}", crate::program::BOWLINE);
+        let (found, out, err) = code(&shell.args(["-c", &script]).output().unwrap());
+        assert_eq!(found, 0, "{way_out}: {err}");
+        assert!(out.starts_with(&format!("lock {name}: taken: 1; ")), "{way_out}: {out}");
+        assert!(!traces.path("ran").exists());
+    });
+    // A terminal would act on this one.
+    with_a_deadlock(&server, "alice", "b\u{1b}[2Jb", || {
+        let out = code(&output(&server.url(), &["deadlocks"])).1;
+        assert!(out.contains("a way out: take the lock b?[2Jb by force") && !out.contains("bowline release"), "{out}");
+    });
+}
+
+/// Two clients hold these locks, and each waits for that of the other.
+fn with_a_deadlock(server: &Server, first: &str, second: &str, meanwhile: impl FnOnce()) {
     // The client that holds and the one that waits must be the same one, so it is a program of its own.
     let runtime = runtime();
     let (one, two) = runtime.block_on(async {
@@ -117,18 +168,16 @@ fn programs_that_wait_for_each_other_are_found() {
         (one, two)
     });
     let held =
-        runtime.block_on(async { (one.lock("alice").lock().await.unwrap(), two.lock("bob").lock().await.unwrap()) });
-    for (client, name) in [(&one, "bob"), (&two, "alice")] {
+        runtime.block_on(async { (one.lock(first).lock().await.unwrap(), two.lock(second).lock().await.unwrap()) });
+    // Keys spell names in their own way.
+    let queues = || server.keys().iter().filter(|key| key.ends_with(":queue")).count();
+    until("nobody waits", || queues() == 0);
+    for (waiting, (client, name)) in [(&one, second), (&two, first)].into_iter().enumerate() {
         let lock = client.lock(name);
         runtime.spawn(async move { lock.lock().await.map(drop) });
-        until("it waits", || waiters(&server, name) == 1);
+        until("it waits", || queues() == waiting + 1);
     }
-    let (found, out, err) = code(&output(&server.url(), &["deadlocks", "--json"]));
-    assert_eq!(found, 1, "{err}");
-    assert_eq!(is_documented("deadlocks", &out)[0]["waits"].as_array().unwrap().len(), 2);
-    let (found, out, _) = code(&output(&server.url(), &["deadlocks"]));
-    assert_eq!(found, 1);
-    assert!(out.contains("a way out: bowline release --force --kind lock bob"), "{out}");
+    meanwhile();
     runtime.block_on(async move {
         drop(held);
         one.close().await;

@@ -1,9 +1,11 @@
 //! What becomes of a command whose hold is lost.
 
+use std::io::{BufRead, BufReader};
+
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
 
-use crate::program::{Running, Traces, bowline, code, processes, until, waiters};
+use crate::program::{BOWLINE, Running, Traces, bowline, code, left, processes, started_by, until, waiters};
 
 /// A command that ignores SIGTERM, as do its children, and holds a file while any of them lives.
 fn stubborn(traces: &Traces) -> String {
@@ -74,9 +76,95 @@ fn a_run_of_a_period_that_is_lost_is_ended_too() {
     let (server, traces) = (Server::start(), Traces::new());
     let script = stubborn(&traces);
     let options = ["--lease", "6s", "--kill-after", "100ms", "--once", "1h", "--", "sh", "-c", &script];
-    let mut holder = Running::start(bowline(&server.url(), &[&["run", "a"], &options[..]].concat()));
+    let holder = bowline(&server.url(), &[&["run", "a"], &options[..]].concat()).spawn().unwrap();
     traces.until("log");
     let _: u32 = redis::cmd("DEL").arg("bowline:once:{a}").query(&mut server.client()).unwrap();
-    assert_eq!(holder.ended().code(), Some(123));
+    let (found, _, err) = code(&holder.wait_with_output().unwrap());
+    assert_eq!(found, 123, "{err}");
+    assert!(err.contains("a: the lock was lost: the server no longer has the hold"), "{err}");
     assert!(processes(&traces.word("log")).is_empty());
+}
+
+#[test]
+fn what_a_shell_had_started_before_it_became_bowline_goes_on() {
+    let (server, traces) = (Server::start(), Traces::new());
+    // One job, and what another one leaves behind when it ends, which bowline adopts.
+    let (began, adopted) = (traces.word("began"), traces.word("adopted"));
+    let jobs =
+        format!("sleep 1002 & sh -c 'sleep 1003 & echo $! > {adopted}; until [ -e {began} ]; do sleep 0.01; done' &");
+    let script = format!(
+        "{jobs} until [ -e {adopted} ]; do sleep 0.01; done; exec {BOWLINE} run a --lease 6s -- sh -c '{}'",
+        format_args!("sleep 1004 & echo > {began}; wait")
+    );
+    let mut shell = std::process::Command::new("setsid");
+    let shell = crate::program::clean(&mut shell).env("BOWLINE_URL", server.url());
+    let shell = shell.args(["env", "--default-signal", "sh", "-c", &script]).stdout(std::process::Stdio::null());
+    let mut holder = Running(shell.spawn().unwrap());
+    traces.until("began");
+    let parent = format!("PPid:\t{}", holder.pid().as_raw_nonzero());
+    let status = format!("/proc/{}/status", traces.lines("adopted")[0]);
+    until("it is adopted", || std::fs::read_to_string(&status).unwrap().lines().any(|line| line == parent));
+    let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
+    assert_eq!(holder.ended().code(), Some(123));
+    let sleeps = |argument: &str| processes("sleep").into_iter().filter(|pid| is_of(*pid, argument)).count();
+    assert_eq!((sleeps("1002"), sleeps("1003"), sleeps("1004")), (1, 1, 0));
+}
+
+/// The words that start a command as another user whom the starter may not signal, and those that start the starter.
+/// `None`: this machine gives the tests no such user.
+fn as_another_user(traces: &Traces) -> Option<(Vec<String>, Vec<String>)> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    if !rustix::process::geteuid().is_root() {
+        let can =
+            std::process::Command::new("sudo").args(["-n", "true"]).output().is_ok_and(|ran| ran.status.success());
+        return can.then(|| (words(&["sudo", "-n"]), words(&["env"])));
+    }
+    // As sudo: a program that is root, whoever starts it, and becomes root for good.
+    let become_root = traces.path("become-root");
+    std::fs::copy("/usr/bin/setpriv", &become_root).unwrap();
+    for path in [&become_root, become_root.parent().unwrap()] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    }
+    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    Some((words(&[become_root.to_str().unwrap(), "--reuid", "0", "--clear-groups"]), words(&nobody)))
+}
+
+#[test]
+fn a_lock_is_held_while_a_command_lives_that_cannot_be_ended() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let Some((elevated, starter)) = as_another_user(&traces) else {
+        eprintln!("not checked: needs root or sudo without a password");
+        return;
+    };
+    let (began, go) = (traces.word("began"), traces.word("go"));
+    // Nobody else can end it, and it must not keep the messages' reader waiting.
+    let script = format!(
+        "exec 2>&-; echo > {began}; for i in $(seq 3000); do [ -e {go} ] && break; sleep 0.01; done; echo ended >> {began}"
+    );
+    let options = ["run", "a", "--at-most", "100ms", "--kill-after", "100ms", "--lease", "6s", "--"];
+    let command: Vec<&str> = elevated.iter().map(String::as_str).chain(["sh", "-c", &script]).collect();
+    let starter: Vec<&str> =
+        ["setsid", "env", "--default-signal"].into_iter().chain(starter.iter().map(String::as_str)).collect();
+    let mut run = started_by(&starter, &server.url(), &[&options[..], &command].concat()).spawn().unwrap();
+    traces.until("began");
+    // It says so, and then waits.
+    let mut err = BufReader::new(run.stderr.take().unwrap());
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    assert!(line.contains("a: the command cannot be ended: Operation not permitted"), "{line}");
+    assert!(line.contains("the lock is held"), "{line}");
+    // Longer than a lease.
+    let fresh = || server.ttl_ms("bowline:lock:{a}");
+    for _ in 0..3 {
+        until("the lease is used", || fresh() < 4500);
+        until("the lease is renewed", || fresh() > 5000);
+    }
+    assert!(run.try_wait().unwrap().is_none());
+    std::fs::write(&go, "go").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(124));
+    assert_eq!(traces.lines("began"), ["", "ended"]);
+    line.clear();
+    err.read_line(&mut line).unwrap();
+    assert_eq!(line, "", "it is said once");
+    assert!(left(&server).is_empty(), "{:?}", left(&server));
 }

@@ -19,3 +19,4 @@ mod program;
 mod servers;
 mod signals;
 mod terminal;
+mod tls;

@@ -3,7 +3,7 @@
 use bowline_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Running, Traces, bowline, started_by, until};
+use crate::program::{Running, Traces, bowline, code, started_by, until};
 
 #[test]
 fn signals_are_passed_on_to_the_group_of_the_command() {
@@ -86,4 +86,30 @@ fn a_command_that_was_stopped_for_longer_than_its_lease_does_not_go_on() {
     assert_eq!(run.ended().code(), Some(123));
     assert!(kill_process(command, Signal::CONT).is_err(), "the command has ended");
     assert!(traces.lines("went").is_empty(), "the command went on");
+}
+
+#[test]
+fn a_second_signal_ends_a_release_that_hangs() {
+    for options in [&[][..], &["--once", "1h"]] {
+        let (server, traces) = (Server::start(), Traces::new());
+        let script =
+            format!("trap 'exit 7' TERM; echo > {}; for i in $(seq 3000); do sleep 0.01; done", traces.word("began"));
+        // Otherwise the release gives up by itself.
+        let file = traces.word("bowline.toml");
+        std::fs::write(&file, "retry_timeout = '10m'\n").unwrap();
+        let arguments = [&["--config", &file, "run", "a"], options, &["--", "bash", "-c", &script]].concat();
+        let mut run = bowline(&server.url(), &arguments).spawn().unwrap();
+        let pid = Pid::from_child(&run);
+        traces.until("began");
+        server.pause();
+        // The first one ends the command, and one that follows ends bowline.
+        until("the program ends", || {
+            kill_process(pid, Signal::TERM).unwrap();
+            run.try_wait().unwrap().is_some()
+        });
+        let (found, _, err) = code(&run.wait_with_output().unwrap());
+        assert_eq!(found, 143, "{options:?}: {err}");
+        assert!(err.contains("a: ended by a second signal; what is held ends with its lease"), "{err}");
+        server.resume();
+    }
 }

@@ -128,6 +128,31 @@ fn a_job_is_stopped_and_continued_by_the_shell() {
 }
 
 #[test]
+fn a_job_that_no_shell_can_continue_is_not_stopped() {
+    let server = Server::start();
+    let mut terminal = Terminal::start(&server.url());
+    // The shell becomes bowline, as in a container whose only program it is. First while it waits, then with a command.
+    let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--", "sleep", "1000"]));
+    until("it is held", || server.ttl_ms("bowline:lock:{a}") > 0);
+    terminal.keys("exec $B run a --lease 10m -- sh -c 'echo be''gun; read line; exit 5'\n");
+    terminal.shows("waiting for a");
+    terminal.keys(CTRL_Z);
+    terminal.shows("^Z");
+    holder.signal(rustix::process::Signal::TERM);
+    holder.ended();
+    terminal.shows("begun");
+    terminal.keys(CTRL_Z);
+    terminal.shows("^Z");
+    terminal.keys("word\n");
+    let mut status = None;
+    until("the program ends", || {
+        status = terminal.shell.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(5));
+}
+
+#[test]
 fn a_script_and_a_pipeline_have_the_terminal_too() {
     let server = Server::start();
     let mut terminal = Terminal::start(&server.url());

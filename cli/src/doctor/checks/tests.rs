@@ -5,7 +5,7 @@ use super::*;
 fn server(info: &[(&str, &str)], settings: &[(&'static str, &str)]) -> Server {
     let info = info.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let settings: HashMap<_, _> = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Server { address: String::new(), info, settings, latency: None, clock: None, user: None }
+    Server { info, settings, ..Server::default() }
 }
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -70,8 +70,15 @@ fn a_failover_must_not_outlast_the_lease() {
 fn what_a_server_does_not_tell_is_unknown() {
     let silent = server(&[], &[]);
     for (check, verdict, _) in all(&silent, true, LEASE) {
-        assert_eq!(verdict, if check == "user" { Ok } else { Unknown }, "{check}");
+        let wanted = if ["reachable", "user"].contains(&check) { Ok } else { Unknown };
+        assert_eq!(verdict, wanted, "{check}");
     }
+}
+
+#[test]
+fn of_a_server_that_does_not_answer_nothing_else_is_said() {
+    let dead = Server { fault: Some("no answer".to_owned()), ..Server::default() };
+    assert_eq!(all(&dead, true, LEASE), [("reachable", Bad, "no answer".to_owned())]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn name(name: &str, label: Option<&str>, waiters: &[&str]) -> Name {
 }
 
 fn names(table: &Table) -> Vec<&str> {
-    table.shown().map(|row| row.name.as_str()).collect()
+    table.shown(100).map(|row| row.name.as_str()).collect()
 }
 
 fn three() -> Vec<Name> {
@@ -61,7 +61,7 @@ fn rows_are_sorted_by_each_column() {
 fn a_wait_counts_from_when_it_was_first_seen() {
     let (mut table, began) = (Table::default(), Instant::now());
     let at = |seconds| began + Duration::from_secs(seconds);
-    let longest = |table: &Table| table.shown().next().and_then(|row| row.longest).map(|longest| longest.as_secs());
+    let longest = |table: &Table| table.shown(100).next().and_then(|row| row.longest).map(|longest| longest.as_secs());
     table.take(vec![name("a", None, &["x"])], at(0));
     assert_eq!(longest(&table), Some(0));
     table.take(vec![name("a", None, &["x", "y"])], at(5));
@@ -100,6 +100,21 @@ fn the_table_scrolls_and_tells_errors() {
     assert_eq!(names(&table), ["c"]);
     table.scroll(-20);
     assert_eq!(names(&table).len(), 3);
+    // Only the rows that the filter lets through count, and those that are still there.
+    table.begin_typing();
+    table.scroll(2);
+    table.type_char('a');
+    assert_eq!(names(&table), ["a"]);
+    table.end_typing(true);
+    table.scroll(20);
+    assert_eq!(names(&table), ["a"]);
+    table.begin_typing();
+    table.end_typing(false);
+    table.scroll(2);
+    table.take(vec![name("a", None, &[])], Instant::now());
+    assert_eq!(names(&table), ["a"]);
+    table.take(three(), Instant::now());
+    assert_eq!(table.shown(2).count(), 2, "what does not fit is not built");
     table.failed("the server\x1b is away".to_owned());
     assert_eq!(table.foot(), "the server? is away");
     table.take(three(), Instant::now());
