@@ -8,11 +8,12 @@ use crate::show::{self, Style};
 use crate::views::Name;
 
 /// The kinds that somebody can hold or wait for.
-const KINDS: [PrimitiveKind; 7] = [
+const KINDS: [PrimitiveKind; 8] = [
     PrimitiveKind::Lock,
     PrimitiveKind::RwLock,
     PrimitiveKind::Semaphore,
     PrimitiveKind::Latch,
+    PrimitiveKind::Barrier,
     PrimitiveKind::Once,
     PrimitiveKind::Election,
     PrimitiveKind::RedLock,

@@ -19,8 +19,8 @@ pub struct Leader {
     pub label: String,
     /// The fencing token of the term.
     pub term: Token,
-    /// When the term began, by the server's clock. Later than that if the clock was set back since the term before. Over a
-    /// [`RedLock`](crate::RedLock), the clock of one of the masters.
+    /// When the term began, by the server's clock. Later than that if the clock was set back since the term before.
+    /// Over a [`RedLock`](crate::RedLock), the clock of one of the masters.
     pub since: SystemTime,
     /// What the leader has [published](crate::Term::publish) last in this term.
     #[cfg_attr(feature = "serde", serde(default))]

@@ -29,7 +29,8 @@ pub struct NameState {
     pub holds: Vec<HoldState>,
     /// The number of waiters, counted as by `inspect` of that primitive.
     pub waiters: u64,
-    /// Those of the first 100 waiters whose tickets have not expired, in their order. Those of a latch or a barrier have none.
+    /// Those of the first 100 waiters whose tickets have not expired, in their order. Those of a latch or a barrier
+    /// have none.
     pub queue: Vec<WaiterState>,
 }
 

@@ -5,10 +5,10 @@ mod work;
 
 use std::time::{Duration, SystemTime};
 
-use bowline::{ElectionChange, ErrorKind, Leader, MAX_LABEL, MAX_LEADER_VALUE, Token};
+use bowline::{ElectionChange, ErrorKind, Leader, MAX_LABEL, MAX_LEADER_VALUE, NameInUse, PrimitiveKind, Token};
 use futures::future::join_all;
 
-use crate::lab::{Changes, Env, on_every_server};
+use crate::lab::{Changes, Env, TestClient, on_every_server};
 
 on_every_server! {
     the_first_candidate_leads_and_the_others_follow_in_order,
@@ -42,13 +42,20 @@ async fn next(env: &Env, changes: &mut Changes) -> (String, Token) {
     shown(env.soon("a change", changes.next()).await.unwrap().unwrap())
 }
 
+/// How many campaign in the queue.
+async fn waiters(client: &TestClient) -> u64 {
+    let name = NameInUse::new(PrimitiveKind::Election, "a");
+    client.look(vec![name]).await.pop().unwrap().unwrap().waiters
+}
+
 async fn the_first_candidate_leads_and_the_others_follow_in_order(env: Env) {
     let clients = join_all((0..4).map(|_| env.client())).await;
     let first = clients[0].election("a").campaign(None).await.unwrap();
     let mut waiting = Vec::new();
     for (n, client) in clients.iter().enumerate().skip(1) {
         waiting.push(env.spawn(client.election("a").campaign(None)));
-        env.eventually("it waits", async || clients[n].stats().waiting == 1).await;
+        // In the queue, where the order is that of their requests.
+        env.eventually("it waits", async || waiters(client).await == n as u64).await;
     }
     assert!(clients[0].election("a").try_campaign().await.unwrap().is_none());
     let mut last = first.token();

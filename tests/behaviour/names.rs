@@ -106,6 +106,18 @@ async fn a_name_is_looked_at_whatever_its_kind(env: Env) {
     waits.await;
     latch.delete().await.unwrap();
 
+    let barrier = client.barrier("a", 2);
+    let waits = barrier.clone();
+    let waits = env.spawn(async move { waits.wait().await.unwrap() });
+    env.eventually("it waits", async || look(&client, Kind::Barrier, "a").await.waiters == 1).await;
+    let state = look(&client, Kind::Barrier, "a").await;
+    assert_eq!((holds(&state), state.queue[0].waits_for), (vec![], Access::Barrier));
+    assert_eq!(client.names(Some(Kind::Barrier), "").await.unwrap(), named(Kind::Barrier, &["a"]));
+    barrier.wait().await.unwrap();
+    waits.await;
+    // Nobody waits any more.
+    assert_eq!(client.names(Some(Kind::Barrier), "").await.unwrap(), []);
+
     let leads = client.election("a").try_campaign().await.unwrap().unwrap();
     assert_eq!(holds(&look(&client, Kind::Election, "a").await), [(Access::Lock, true)]);
     leads.resign().await.unwrap();

@@ -47,7 +47,7 @@ async fn no_script_stops_half_way_in_a_moving_slot(env: Env) {
     let client = connect(&env, &cluster, &errors).await;
     let other = connect(&env, &cluster, &errors).await;
     type Case = (&'static str, fn(Contended) -> LocalBoxFuture<'static, Ends>);
-    let cases: [Case; 8] = [
+    let cases: [Case; 11] = [
         ("release-to-the-only-waiter", |scene| Box::pin(release(scene, 1))),
         ("release-to-the-first-of-two", |scene| Box::pin(release(scene, 2))),
         ("cancel-the-only-waiter", |scene| Box::pin(cancel(scene))),
@@ -56,6 +56,9 @@ async fn no_script_stops_half_way_in_a_moving_slot(env: Env) {
         ("cancel-a-waiter-for-permits", |scene| Box::pin(cancel_permits(scene))),
         ("downgrade", |scene| Box::pin(downgrade(scene))),
         ("count-a-latch-down", |scene| Box::pin(latch(scene))),
+        ("complete-a-barrier", |scene| Box::pin(barrier(scene, Complete::Pass))),
+        ("leave-a-barrier", |scene| Box::pin(barrier(scene, Complete::Leave))),
+        ("reset-a-barrier", |scene| Box::pin(barrier(scene, Complete::Reset))),
     ];
     for (case, prepare) in cases {
         let scene = Contended { env: env.clone(), client: client.clone(), other: other.clone(), name: case };
@@ -233,5 +236,44 @@ async fn latch(scene: Contended) -> Ends {
         latch.count_down().await.unwrap();
         waiting.await;
         latch.delete().await.unwrap();
+    })
+}
+
+/// How the generation of a barrier ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Complete {
+    Pass,
+    Leave,
+    Reset,
+}
+
+async fn barrier(scene: Contended, how: Complete) -> Ends {
+    let (barrier, other) = (scene.client.barrier(scene.name, 2), scene.other.barrier(scene.name, 2));
+    // What remembers the ends of generations has to be there, too.
+    join(barrier.wait().into_future(), other.wait().into_future()).await.0.unwrap();
+    let (give_up, given_up) = futures::channel::oneshot::channel::<()>();
+    let waiting = scene.env.spawn(async move {
+        match futures::future::select(other.wait().into_future(), given_up).await {
+            futures::future::Either::Left((told, _)) => Some(told.map_err(|error| error.kind())),
+            futures::future::Either::Right(_) => None,
+        }
+    });
+    scene.env.eventually("waits", async || barrier.inspect().await.unwrap().waiters == 1).await;
+    Box::pin(async move {
+        match how {
+            Complete::Pass => {
+                let passed = barrier.wait().await.unwrap();
+                assert_eq!(waiting.await.unwrap().unwrap().generation(), passed.generation());
+            }
+            Complete::Leave => {
+                give_up.send(()).unwrap();
+                assert!(waiting.await.is_none());
+                scene.env.eventually("left", async || barrier.inspect().await.unwrap().waiters == 0).await;
+            }
+            Complete::Reset => {
+                assert!(barrier.reset().await.unwrap());
+                assert_eq!(waiting.await.unwrap().unwrap_err(), bowline::ErrorKind::Broken);
+            }
+        }
     })
 }
