@@ -61,7 +61,9 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///
 /// # Not guaranteed
 /// - A party whose program dies counts as present until its lease ends, which is the client's
-///   [lease](crate::ConfigBuilder::lease). The generation may pass in that time.
+///   [lease](crate::ConfigBuilder::lease), but at most 30 min. The generation may pass in that time. If the server's
+///   clock is set forward by a lease, a generation may be broken; if it is set back, a party whose program is dead
+///   counts for longer by that.
 /// - A party whose own wait ends with another error than `Broken`, such as [`TimedOut`](ErrorKind::TimedOut), does not
 ///   know whether the others passed: the last party may have arrived in the same moment.
 /// - Replicas do not [acknowledge](crate::ConfigBuilder::acknowledged_by) arrivals. After a failover that lost the
@@ -70,13 +72,13 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   passed, while the others get `Broken` or `Lost`, or wait on and are counted for another generation.
 /// - A party that was frozen for longer than its end is remembered gets `Lost`. An end is remembered for the client's
 ///   lease, [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together.
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together; with several clients, the longest of these.
 ///
 /// # Redis keys
-/// - `<prefix>:barrier:{<name>}`, the number of parties and the last generation, expires 1 h after the last arrival or
-///   heartbeat.
+/// - `<prefix>:barrier:{<name>}`, the number of parties, the last generation, and how generations have ended for their
+///   parties, expires 1 h after the last arrival or heartbeat, or after the time that is named above.
 /// - `...:tickets`, the parties that wait, expires 1 h after the last arrival or heartbeat.
-/// - `...:ended`, how generations have ended for their parties, expires after the time that is named above.
+/// - `...:ended`, until when each end is remembered, expires after the time that is named above.
 ///
 /// # Examples
 /// ```no_run
@@ -182,8 +184,9 @@ pub struct BarrierPass {
 
 impl BarrierPass {
     /// The number of the generation, the same for all of its parties. It is the server's time in milliseconds when the
-    /// generation ended, or larger. Later generations have larger numbers, unless the server has lost the last one and
-    /// its clock was set back.
+    /// generation ended, or larger. Later generations have larger numbers, unless the server has lost the last one, or
+    /// the barrier was unused for an hour, and the number was ahead of the clock: because the clock was set back, or
+    /// more than 1,000 generations ended in a second.
     pub fn generation(&self) -> u64 {
         self.generation
     }

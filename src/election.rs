@@ -44,10 +44,13 @@ mod state;
 ///   order. It says so if it [missed](ElectionChange::Missed) some.
 ///
 /// # Not guaranteed
-/// - An election [over a `RedLock`](crate::RedLock::election) has no [`changes`](Self::changes) and publishes no
-///   values, because no server sees all of them: both return [`Unsupported`](crate::ErrorKind::Unsupported). Its leader
-///   is shown by the [label](crate::ConfigBuilder::label) of its client only. Everything else is the same, with the
-///   guarantees of [`RedLock`](crate::RedLock).
+/// - An election [over a `RedLock`](crate::RedLock::election) has the guarantees and the keys of a
+///   [`RedLock`](crate::RedLock), whose lock of that name its leader holds. It has no [`changes`](Self::changes) and
+///   publishes no values, because no server sees all of them: both return
+///   [`Unsupported`](crate::ErrorKind::Unsupported). Its leader is shown by the
+///   [label](crate::ConfigBuilder::label) of its clients, which should all have the same one.
+///   [`leader`](Self::leader) asks each master once. It is an [`Unavailable`](crate::ErrorKind::Unavailable) error if
+///   too few answer to tell.
 /// - A leadership is a lease with a fencing token, not a mutex: see [`LockGuard`](crate::LockGuard).
 /// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) that a term has begun, but not what its leader
 ///   publishes. After a failover to a replica without that, the value before is read again.
@@ -127,7 +130,7 @@ impl Election {
     pub async fn try_campaign(&self) -> Result<Option<Leadership>> {
         const OPERATION: &str = "try_campaign";
         self.candidate.check_label(OPERATION)?;
-        let attempt = TryAcquire::<LockGuard>::new(&self.candidate.primitive, OPERATION, 1);
+        let attempt = TryAcquire::<LockGuard>::new(&self.candidate.primitive, OPERATION, 1).of_nobody();
         match Box::pin(attempt.acquired()).await? {
             Some(guard) => Leadership::begin(&self.candidate, guard, OPERATION).await.map(Some),
             None => Ok(None),

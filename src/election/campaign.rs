@@ -24,6 +24,8 @@ use crate::runtime::Executor;
 ///   or refuses.
 /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the name, the lease or the [label](crate::Election::label) is
 ///   invalid. Nothing was sent.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported): the election is one [over a
+///   `RedLock`](crate::RedLock::election), and its label is not that of the clients. Nothing was sent.
 /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the server had noted that the term has begun.
 /// - [`Refused`](crate::ErrorKind::Refused): the server has no memory to note that. Nobody leads until it has.
 ///
@@ -37,7 +39,8 @@ pub struct Campaign {
 
 impl Campaign {
     pub(super) fn new(candidate: &Candidate) -> Self {
-        Self { acquire: Acquire::new(&candidate.primitive, "campaign", 1), candidate: candidate.clone() }
+        let acquire = Acquire::new(&candidate.primitive, "campaign", 1).of_nobody();
+        Self { acquire, candidate: candidate.clone() }
     }
 
     /// Limits the wait. By default it is unlimited. See [`Acquire::timeout`](crate::Acquire::timeout). A candidate that

@@ -51,7 +51,8 @@ pub enum ElectionChange {
 /// # Errors
 /// Those of a server that does not answer or refuses. After an error that may [pass](crate::Error::is_retryable), the
 /// stream goes on where it was, after a pause of 1 s. It ends after any other error, such as
-/// [`Closed`](crate::ErrorKind::Closed) and [`InvalidInput`](crate::ErrorKind::InvalidInput).
+/// [`Closed`](crate::ErrorKind::Closed), [`InvalidInput`](crate::ErrorKind::InvalidInput), and
+/// [`Unsupported`](crate::ErrorKind::Unsupported) over a [`RedLock`](crate::RedLock::election).
 ///
 /// # Cancel safety
 /// The future of the next change may be dropped and asked for again. No change is missed. Dropping the stream removes

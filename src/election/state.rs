@@ -25,7 +25,8 @@ pub struct Leader {
     /// What the leader has [published](crate::Term::publish) last in this term.
     #[cfg_attr(feature = "serde", serde(default))]
     pub value: Option<String>,
-    /// The [`Client::id`](crate::Client::id) of the leader's client, or `None` if bowline did not write the key.
+    /// The [`Client::id`](crate::Client::id) of the leader's client, or `None` if bowline did not write the key. Over a
+    /// [`RedLock`](crate::RedLock), that of one of the leader's clients.
     #[cfg_attr(feature = "serde", serde(default))]
     pub client: Option<Uuid>,
 }

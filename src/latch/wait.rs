@@ -99,6 +99,10 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
             Asked::Answered(Acquired::Over { limit, now }) => {
                 context.observe(now);
+                // It has not arrived, and needs not leave. A second copy of the request may still arrive.
+                if waiter.attempt.state.asked == 1 {
+                    waiter.attempt.forget();
+                }
                 let reason = format!("those that wait are of a barrier of {limit} parties");
                 return Err(Error::because(ErrorKind::OtherParties, operation, reason).with_name(&keys.name));
             }

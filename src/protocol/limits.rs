@@ -48,6 +48,9 @@ pub(crate) const EXPIRED: u64 = 1002;
 /// An operator has broken the generation.
 pub(crate) const BROKEN_BY_RESET: u64 = 1003;
 
+/// The server has lost how many parties the barrier has.
+pub(crate) const FORGOTTEN: u64 = 1004;
+
 /// The least time that a counter lives after a grant with a usual lease.
 const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
 
@@ -80,8 +83,9 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("LEFT", LEFT),
     ("EXPIRED", EXPIRED),
     ("BROKEN_BY_RESET", BROKEN_BY_RESET),
+    ("FORGOTTEN", FORGOTTEN),
     // What a reset is remembered by that found no party.
-    ("NONE_WAITED", BROKEN_BY_RESET + 1),
+    ("NONE_WAITED", FORGOTTEN + 1),
     // The most grants of one call. It replies "more" if there are more to make.
     ("MAX_GRANTED", 128),
     ("MAX_DROPPED", 64),

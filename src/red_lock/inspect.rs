@@ -6,7 +6,6 @@ use crate::lock::LockState;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
 use crate::protocol::mutex::reply::Inspected;
-use crate::red_lock::count::majority;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::state::{MasterState, RedLockState};
 use crate::red_lock::together::together;
@@ -57,19 +56,17 @@ impl Masters {
         Ok(state)
     }
 
-    /// Who holds the lock by a majority. `None`: a majority has answered, and nobody does.
+    /// Who holds the lock by a majority. `None`: nobody can, whatever those masters say that were not heard.
     pub(super) async fn holder(&self, operation: &'static str, name: &str) -> Result<Option<HolderState>> {
         let state = self.inspect(operation, name).await?;
-        let (token, needed) = (state.token(), majority(state.masters.len()));
-        let held = state.masters.iter().filter_map(|master| master.vote.as_ref());
-        if let Some(holder) = held.filter(|holder| Some(holder.token) == token).min_by_key(|holder| holder.remaining) {
-            return Ok(Some(holder.clone()));
+        if let Some(holder) = state.holder() {
+            return Ok(Some(holder));
         }
-        if state.masters.iter().filter(|master| master.error.is_none() && master.counts).count() >= needed {
+        if state.is_free() {
             return Ok(None);
         }
-        let errors = state.masters.into_iter().filter_map(|master| master.error);
-        Err(errors.last().unwrap_or_else(|| {
+        let mut errors = state.masters.into_iter().filter_map(|master| master.error);
+        Err(errors.next().unwrap_or_else(|| {
             Error::because(ErrorKind::Unavailable, operation, "too few masters have votes that count").with_name(name)
         }))
     }

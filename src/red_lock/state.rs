@@ -19,9 +19,34 @@ impl RedLockState {
     ///
     /// Masters that do not answer, and votes that do not count yet, are not part of the majority.
     pub fn token(&self) -> Option<Token> {
-        let tokens = || self.masters.iter().filter(|master| master.counts).filter_map(MasterState::token);
-        let needed = majority(self.masters.len());
-        tokens().find(|token| tokens().filter(|other| other == token).count() >= needed)
+        self.tokens().find(|token| self.votes_for(*token) >= majority(self.masters.len()))
+    }
+
+    /// The hold that a majority has accepted, as the first of these masters shows it, with the first label that they
+    /// know: each of the holder's clients has one of its own.
+    pub(super) fn holder(&self) -> Option<HolderState> {
+        let token = self.token()?;
+        let mut votes =
+            self.masters.iter().filter_map(|master| master.vote.as_ref()).filter(|vote| vote.token == token);
+        let first = votes.next()?;
+        let label = first.label.clone().or_else(|| votes.find_map(|vote| vote.label.clone()));
+        Some(HolderState { label, ..first.clone() })
+    }
+
+    /// Whether no hold has a majority, whatever the masters have that were not heard or do not count.
+    pub(super) fn is_free(&self) -> bool {
+        let unknown = self.masters.iter().filter(|master| !master.counts || master.error.is_some()).count();
+        let most = self.tokens().map(|token| self.votes_for(token)).max().unwrap_or_default();
+        most + unknown < majority(self.masters.len())
+    }
+
+    /// The tokens that masters whose votes count have accepted.
+    fn tokens(&self) -> impl Iterator<Item = Token> {
+        self.masters.iter().filter(|master| master.counts).filter_map(MasterState::token)
+    }
+
+    fn votes_for(&self, token: Token) -> usize {
+        self.tokens().filter(|other| *other == token).count()
     }
 }
 
@@ -60,5 +85,5 @@ impl MasterState {
     }
 }
 
-#[cfg(all(test, feature = "serde"))]
+#[cfg(test)]
 mod tests;

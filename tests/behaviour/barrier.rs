@@ -118,11 +118,13 @@ async fn one_party_never_waits(env: Env) {
 }
 
 async fn a_timeout_breaks_the_generation(env: Env) {
-    let (a, b) = (env.client().await.barrier("a", 3), env.client().await.barrier("a", 3));
+    let (a, b) = (env.client().await.barrier("a", 3), env.client().await);
     let other = party(&env, &a).await;
-    let error = b.wait().timeout(Duration::from_millis(50)).await.unwrap_err();
+    let error = b.barrier("a", 3).wait().timeout(Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     let error = broken(&env, vec![other]).await;
+    waiting(&env, &a, 0).await;
+    assert_eq!(b.counts.total(), 2, "it has arrived, and has left: {:?}", b.counts.all());
     assert!(error.is_retryable() && error.to_string().contains("a party has stopped waiting"), "{error}");
     assert!(error.to_string().contains('a'), "{error}");
 }
@@ -164,8 +166,9 @@ async fn a_lease_that_ends_breaks_the_generation(env: Env) {
 async fn parties_of_another_number_are_refused(env: Env) {
     let client = env.client().await;
     let barrier = client.barrier("a", 2);
-    let waits = party(&env, &barrier).await;
-    let error = client.barrier("a", 3).wait().await.unwrap_err();
+    let (waits, other) = (party(&env, &barrier).await, env.client().await);
+    let error = other.barrier("a", 3).wait().await.unwrap_err();
+    assert_eq!(other.counts.total(), 1, "it needs not leave: {:?}", other.counts.all());
     assert_eq!(error.kind(), ErrorKind::OtherParties, "{error}");
     assert!(!error.is_retryable() && error.to_string().contains("a barrier of 2 parties"), "{error}");
     barrier.wait().await.unwrap();

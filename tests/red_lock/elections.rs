@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use bowline::blocking::RedLock;
-use bowline::{Election, ErrorKind, Leadership, MAX_LABEL};
+use bowline::{Election, ErrorKind, Holder, Leadership, MAX_LABEL};
 use futures::StreamExt;
 use futures::future::{BoxFuture, pending};
 
@@ -17,6 +17,8 @@ use crate::support::env::Env;
 on_masters! {
     candidates_lead_in_their_order,
     a_leader_is_known_as_long_as_a_majority_answers,
+    a_leader_with_a_vote_less_is_not_taken_for_none,
+    a_holder_leads_once,
     the_work_of_a_leader_without_a_majority_is_stopped_and_begins_anew,
     what_no_server_knows_alone_is_refused,
     bad_arguments_are_errors,
@@ -78,6 +80,44 @@ async fn a_leader_is_known_as_long_as_a_majority_answers(env: Env) {
     }
     led.resign().await.unwrap();
     env.eventually("nobody leads", async || election.leader().await.is_ok_and(|leader| leader.is_none())).await;
+    masters.nothing_is_left().await;
+}
+
+/// A master that did not vote for the leader, and one that is not heard, do not say that nobody leads.
+async fn a_leader_with_a_vote_less_is_not_taken_for_none(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (masters.program().await, masters.program().await);
+    one.gates[2].freeze();
+    let led = one.locks.election("a").campaign().await.unwrap();
+    let election = other.locks.election("a");
+    assert_eq!(election.leader().await.unwrap().unwrap().term, led.token());
+    other.gates[1].freeze();
+    assert_eq!(election.leader().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    other.gates[1].thaw();
+    assert_eq!(election.leader().await.unwrap().unwrap().term, led.token());
+    one.gates[2].thaw();
+    led.resign().await.unwrap();
+    env.eventually("nobody leads", async || election.leader().await.is_ok_and(|leader| leader.is_none())).await;
+    masters.nothing_is_left().await;
+}
+
+/// Neither a leader nor the holder of the lock of that name leads by another call of the same holder.
+async fn a_holder_leads_once(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let (locks, election) = (program.locks.clone(), program.locks.election("a"));
+    let holder = Holder::new();
+    let scope = holder.scope(async move {
+        let led = election.campaign().await.unwrap();
+        assert!(election.try_campaign().await.unwrap().is_none());
+        let error = election.campaign().timeout(ms(100)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        led.resign().await.unwrap();
+        let guard = locks.lock("a").await.unwrap();
+        assert!(election.try_campaign().await.unwrap().is_none());
+        guard.release().await.unwrap();
+    });
+    env.soon("all of it", scope).await;
     masters.nothing_is_left().await;
 }
 

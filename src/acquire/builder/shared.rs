@@ -27,6 +27,12 @@ macro_rules! builder {
                 self
             }
 
+            /// Nobody re-enters the hold: two leaderships of one holder would be two leaders.
+            pub(crate) fn of_nobody(mut self) -> Self {
+                self.options.choices.is_of_nobody = true;
+                self
+            }
+
             pub(crate) fn denying_reentry(mut self) -> Self {
                 self.options.choices.denies_reentry = true;
                 self

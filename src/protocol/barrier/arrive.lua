@@ -13,16 +13,19 @@ local id, own_parties, ttl, not_after, inbox_prefix = ARGV[1], ARGV[2] + 0, ARGV
 --@include outlive
 --@include absent
 --@include barrier
-load_barrier(ARGV[4] + math.max(not_after - now, 0))
+load_barrier()
+answered[id] = true
 
 local known = end_of(id)
 if known then
   takes_writes(barrier)
   return {'ENDED', known, now}
 end
+local life = ARGV[4] + math.max(not_after - now, 0)
+local broken = why_broken()
 if redis.call('ZSCORE', tickets, id) then
-  if is_over() then
-    break_generation(all_tickets(), EXPIRED)
+  if broken then
+    break_generation(all_tickets(), broken, math.max(keep, life))
     return {'ENDED', end_of(id), now}
   end
   redis.call('ZADD', tickets, 'XX', now + ttl, id)
@@ -31,33 +34,27 @@ end
 if not_after > 0 and now > not_after then return {'STALE', now} end
 
 -- Keys of a moving slot must not be read or written after they are gone, so those of a broken generation go last.
-local former = is_over() and all_tickets() or {}
+local former = broken and all_tickets() or {}
 local waiting = redis.call('ZCARD', tickets) - #former
-if waiting > 0 and parties and parties ~= own_parties then
+if waiting > 0 and parties ~= own_parties then
   takes_writes(barrier)
   return {'OTHER', parties, now}
 end
-store('parties', own_parties, 'keep', string.format('%.0f', keep))
+local is_first, of_former = waiting == 0, math.max(keep, life)
+if not is_first then life = of_former end
+store(life, 'parties', own_parties, 'keep', string.format('%.0f', life))
 
 local passes = waiting + 1 >= own_parties
 if not passes then
 --@include watched
 end
-local is_first = #former > 0 or not ends
-if #former > 0 then break_generation(former, EXPIRED) end
-local reply
+if #former > 0 then break_generation(former, broken, of_former) end
 if passes then
   local ids = is_first and {} or all_tickets()
   ids[waiting + 1] = id
-  local numbered = end_generation(ids, 0, 1)
+  local numbered = end_generation(ids, 0, 1, life)
   if not is_first then redis.call('UNLINK', tickets) end
   tell_first(waiting, numbered)
-  reply = {'ENDED', numbered[2 * waiting + 1], now}
-else
-  reply = {'QUEUED', math.min(is_first and math.huge or ends, now + ttl) - now, now}
+  return {'ENDED', numbered[2 * waiting + 1], now}
 end
--- A few of those that no party can ask for any more.
-local over = string.format('(%.0f', (now - keep) * PLACES)
-local forgotten = redis.call('ZRANGEBYSCORE', ended, '-inf', over, 'LIMIT', '0', 'MAX_FORGOTTEN')
-if #forgotten > 0 then redis.call('ZREM', ended, unpack(forgotten)) end
-return reply
+return {'QUEUED', math.min(is_first and math.huge or ends, now + ttl) - now, now}

@@ -1,6 +1,6 @@
 //! How the generation of a barrier has ended for a party.
 
-use crate::protocol::limits::{BROKEN_BY_RESET, EXPIRED, LEFT, MAX_PARTIES, PLACES};
+use crate::protocol::limits::{BROKEN_BY_RESET, EXPIRED, FORGOTTEN, LEFT, MAX_PARTIES, PLACES};
 use crate::protocol::token::Token;
 
 /// How a generation has ended for a party. The scripts tell it as one number, which takes the place of a token.
@@ -20,6 +20,7 @@ pub(crate) enum Break {
     Left,
     Expired,
     Reset,
+    Forgotten,
 }
 
 impl GenerationEnd {
@@ -30,6 +31,7 @@ impl GenerationEnd {
             LEFT => Self::Broken(Break::Left),
             EXPIRED => Self::Broken(Break::Expired),
             BROKEN_BY_RESET => Self::Broken(Break::Reset),
+            FORGOTTEN => Self::Broken(Break::Forgotten),
             place => Self::Passed { generation, place: u32::try_from(place).ok().filter(|n| *n < MAX_PARTIES)? },
         })
     }
@@ -41,6 +43,7 @@ impl Break {
             Self::Left => "a party has stopped waiting",
             Self::Expired => "the lease of a party has ended",
             Self::Reset => "the barrier was reset",
+            Self::Forgotten => "the server has lost the state of the barrier",
         }
     }
 }
@@ -57,7 +60,8 @@ mod tests {
         assert_eq!(of(1001), Some(GenerationEnd::Broken(Break::Left)));
         assert_eq!(of(1002), Some(GenerationEnd::Broken(Break::Expired)));
         assert_eq!(of(1003), Some(GenerationEnd::Broken(Break::Reset)));
-        for junk in [1000, 1004, 1023] {
+        assert_eq!(of(1004), Some(GenerationEnd::Broken(Break::Forgotten)));
+        for junk in [1000, 1005, 1023] {
             assert_eq!(of(junk), None, "{junk}");
         }
     }

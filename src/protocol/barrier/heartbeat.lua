@@ -12,10 +12,11 @@ local inbox_prefix = ARGV[1]
 --@include outlive
 --@include absent
 --@include barrier
-load_barrier(0)
+load_barrier()
 
 local waits, any = {}, false
 for i = 2, #ARGV, 2 do
+  answered[ARGV[i]] = true
   if redis.call('ZSCORE', tickets, ARGV[i]) then
     redis.call('ZADD', tickets, 'XX', now + ARGV[i + 1], ARGV[i])
     waits[ARGV[i]], any = true, true
@@ -23,13 +24,14 @@ for i = 2, #ARGV, 2 do
 end
 if any then
   outlive(tickets, QUEUE_TTL)
-  outlive(barrier, QUEUE_TTL)
+  outlive(barrier, math.max(keep, QUEUE_TTL))
   ends = tonumber(redis.call('ZRANGE', tickets, '0', '0', 'WITHSCORES')[2])
 else
   takes_writes(barrier)
 end
-if is_over() then
-  break_generation(all_tickets(), EXPIRED)
+local broken = why_broken()
+if broken then
+  break_generation(all_tickets(), broken, keep)
   waits, any = {}, false
 end
 local reply = {now, any and ends - now or -1}

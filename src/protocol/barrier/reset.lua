@@ -11,7 +11,7 @@ local id, not_after, known_until, inbox_prefix = ARGV[1], ARGV[2] + 0, ARGV[3] +
 --@include outlive
 --@include absent
 --@include barrier
-load_barrier(math.max(known_until - now, 0) + 1)
+load_barrier()
 
 local known = end_of(id)
 if known then
@@ -19,14 +19,15 @@ if known then
   return {known % PLACES == NONE_WAITED and 'GONE' or 'RESET', now}
 end
 if not_after > 0 and now > not_after then return {'STALE', now} end
+local life = math.max(known_until - now, 0) + 1
 if ends then
   -- A server that is out of memory does this too: see barrier_cancel.
   takes_writes(barrier)
-  break_generation(all_tickets(), is_over() and EXPIRED or BROKEN_BY_RESET, id)
+  break_generation(all_tickets(), why_broken() or BROKEN_BY_RESET, math.max(keep, life), id)
   return {'RESET', now}
 end
 if ARGV[4] == '1' then
-  note({string.format('%.0f', now * PLACES + NONE_WAITED), id})
+  note({string.format('%.0f', now * PLACES + NONE_WAITED), id}, life)
 else
   takes_writes(barrier)
 end

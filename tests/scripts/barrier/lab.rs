@@ -18,6 +18,7 @@ pub const KEEP: u64 = 60_000;
 pub const LEFT: u64 = 1001;
 pub const EXPIRED: u64 = 1002;
 pub const RESET: u64 = 1003;
+pub const FORGOTTEN: u64 = 1004;
 
 pub struct Barrier {
     lab: Lab,
@@ -227,10 +228,22 @@ impl Barrier {
         self.lapse(&key, &party.id, 1);
     }
 
-    /// How many parties and calls are remembered.
+    /// How many parties and calls are remembered. Each has a number, and a time until which that is so.
     pub fn remembered(&mut self) -> usize {
+        let (barrier, ended) = (self.keys[BARRIER].clone(), self.keys[ENDED].clone());
+        let fields: Vec<String> = redis::cmd("HKEYS").arg(barrier).query(&mut self.connection).unwrap();
+        let timed: usize = redis::cmd("ZCARD").arg(ended).query(&mut self.connection).unwrap();
+        assert_eq!(fields.iter().filter(|field| field.contains(':')).count(), timed);
+        timed
+    }
+
+    /// The time is over for which all that has ended until now is remembered.
+    pub fn outdate(&mut self) {
         let key = self.keys[ENDED].clone();
-        redis::cmd("ZCARD").arg(key).query(&mut self.connection).unwrap()
+        let members: Vec<String> = redis::cmd("ZRANGE").arg(&key).arg(0).arg(-1).query(&mut self.connection).unwrap();
+        for member in members {
+            self.lapse(&key, &member, 1);
+        }
     }
 }
 

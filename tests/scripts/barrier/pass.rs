@@ -1,7 +1,8 @@
 //! Arrivals, and generations that pass.
 
-use super::lab::{Arrived, Barrier, ENDED, End, Inspected, KEEP, LEFT, State, TICKETS};
+use super::lab::{Arrived, Barrier, ENDED, End, FORGOTTEN, Inspected, KEEP, LEFT, Reset, State, TICKETS};
 use crate::lab::{Attempt, Inbox, TICKET_TTL, attempt};
+use crate::latch::lab::call;
 
 /// What a party is told.
 pub fn told(party: &Attempt, end: End) -> String {
@@ -152,25 +153,76 @@ fn who_waits_is_listed() {
     assert_eq!((seen.waiters, listed), (1, vec![b.id]));
 }
 
-/// Each arrival forgets a few whose time is over.
+/// What ends forgets more than it adds of that whose time is over, also if the clock was set back since.
 #[test]
 fn what_is_remembered_does_not_grow() {
-    let mut lab = Barrier::of(1);
-    lab.keep = 1;
-    lab.checked = false;
-    let mut last = 0;
-    for n in 0..200 {
-        last = lab.arrive(&attempt(1, n)).end().generation;
-        let key = lab.keys[ENDED].clone();
+    for ahead in [0, 3_600_000] {
+        let mut lab = Barrier::of(3);
+        let later = (lab.now() + ahead).to_string();
+        let key = lab.keys[0].clone();
+        lab.raw(&["HSET", &key, "generation", &later]);
         lab.raw(&["PEXPIRE", &key, "60000"]);
+        for n in 0..20 {
+            lab.queue(&[&attempt(1, n), &attempt(2, n)]);
+            lab.arrive(&attempt(3, n)).end();
+        }
+        assert_eq!(lab.remembered(), 60);
+        lab.outdate();
+        for n in 20..25 {
+            lab.queue(&[&attempt(1, n), &attempt(2, n)]);
+            lab.arrive(&attempt(3, n)).end();
+        }
+        assert_eq!(lab.remembered(), 15, "those whose time is not over");
+        assert_eq!(lab.heartbeat(&[&attempt(1, 0)]), [State::Gone]);
     }
-    // The numbers of generations that end fast are ahead of the clock.
-    while lab.now() <= last + 5 {}
-    for n in 200..220 {
-        lab.arrive(&attempt(1, n)).end();
+}
+
+/// A party that is in time for its own client is not forgotten because others remember for less time.
+#[test]
+fn each_is_remembered_for_its_own_time() {
+    let mut lab = Barrier::of(2);
+    lab.checked = false;
+    let (slow, call) = (attempt(1, 1), call(91).resent());
+    let brief = |lab: &mut Barrier, n: u64| {
+        let keep = std::mem::replace(&mut lab.keep, 1);
+        lab.queue(&[&attempt(2, n)]);
+        lab.arrive(&attempt(3, n)).end();
+        lab.keep = keep;
+    };
+    assert!(!lab.leave(&slow));
+    assert_eq!(lab.reset(&call), Reset::Gone);
+    for n in 0..30 {
+        brief(&mut lab, n);
     }
+    let start = lab.now();
+    while lab.now() <= start + 5 {}
+    brief(&mut lab, 30);
+    brief(&mut lab, 31);
+    assert_eq!(lab.arrive(&slow).end().place, LEFT);
+    lab.queue(&[&attempt(4, 1)]);
+    assert_eq!(lab.reset(&call), Reset::Gone, "its first copy has found none");
+    assert_eq!(lab.inspect().waiters, 1);
+    // That of a generation is the longest of its parties, and no longer than theirs.
+    lab.arrive(&attempt(4, 2)).end();
+    assert!(lab.ttl(ENDED) > 50_000);
     let remembered = lab.remembered();
-    assert!(remembered <= 40, "{remembered}");
+    assert!(remembered < 20, "{remembered}");
+}
+
+/// No party is counted for a generation of another number of parties, nor waits for ever.
+#[test]
+fn a_barrier_that_was_lost_breaks_what_waits() {
+    let mut lab = Barrier::of(10);
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    lab.queue(&[&a, &b]);
+    lab.del(0);
+    lab.with_parties(3, |lab| lab.queue(&[&attempt(3, 1)]));
+    for party in [&a, &b] {
+        assert_eq!(lab.heartbeat(&[party])[0].end().place, FORGOTTEN);
+    }
+    assert_eq!(lab.inspect().waiters, 1);
+    lab.del(0);
+    assert_eq!(lab.heartbeat(&[&attempt(3, 1)])[0].end().place, FORGOTTEN);
 }
 
 /// A party that has left is remembered, so that a late copy of its arrival does not arrive.

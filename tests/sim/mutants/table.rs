@@ -478,11 +478,11 @@ pub const MUTANTS: &[Row] = &[
         scene("barrier"), I20),
     lua("pass_untold", &[("    if client then tell(client, numbered", "    if not client then tell(client, numbered")],
         scene("barrier"), I3),
-    lua("leave_breaks_nothing", &[("  break_generation(all_tickets(), is_over() and EXPIRED or LEFT)\n", "  redis.call('ZREM', tickets, id)\n")],
+    lua("leave_breaks_nothing", &[("  break_generation(all_tickets(), why_broken() or LEFT, math.max(keep, life))\n", "  redis.call('ZREM', tickets, id)\n")],
         scene("barrier"), I20),
     lua("party_arrives_again", &[("if known then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n", "if false then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n")],
         scene("barrier"), I20),
-    lua("dead_party_counts", &[("  return ends and ends <= now\n", "  return false\n")],
+    lua("dead_party_counts", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")],
         scene("dead_party"), I3),
 
     // Mistakes about rate limiters.

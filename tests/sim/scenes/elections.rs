@@ -57,6 +57,11 @@ pub async fn over_masters(mut stage: Stage) -> Played {
         let locks = RedLock::builder(clients).durable(true).build().unwrap();
         drop(stage.spawn(process, campaign(stage.machine.clone(), process, locks.election("job"), terms.clone())));
     }
+    let observer = CANDIDATES + 1;
+    let clients = fleet.enter(observer, &config, &mut stage.random).await;
+    let locks = RedLock::builder(clients).durable(true).build().unwrap();
+    let asked = Asked::default();
+    drop(stage.spawn(observer, ask(stage.machine.clone(), observer, locks.election("job"), asked.clone())));
     let end = stage.machine.now() + LENGTH;
     let mut disturbances = Vec::new();
     while stage.machine.now() < end {
@@ -77,7 +82,32 @@ pub async fn over_masters(mut stage: Stage) -> Played {
     stage.sleep(6 * LEASE).await;
     let terms = std::mem::take(&mut *terms.lock().unwrap());
     must(terms.len() > 10, &format!("I19 there were {} terms only", terms.len()))?;
-    check_terms(&terms, &disturbances, 30 * stage.hop)
+    check_terms(&terms, &disturbances, 30 * stage.hop)?;
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    must(asked.len() > 50, &format!("I19 {} answers only", asked.len()))?;
+    asked.iter().try_for_each(|(from, to, told)| {
+        let led = |led: &&Led| led.began <= *from && led.ended.is_some_and(|ended| *to <= ended);
+        let leads = terms.iter().find(led).map(|led| led.term);
+        must(
+            leads.is_none_or(|leads| *told == Some(leads)),
+            &format!("I19 {leads:?} led, not {told:?}: {from:?}, {to:?}"),
+        )
+    })
+}
+
+/// From when until when somebody has asked, and the term that was told.
+type Asked = Arc<Mutex<Vec<(Duration, Duration, Option<u64>)>>>;
+
+async fn ask(machine: Arc<Machine>, process: Process, election: Election, asked: Asked) {
+    let executor = machine.process(process);
+    loop {
+        executor.sleep(machine.random(|random| random.between(MS, 1000 * MS))).await;
+        let from = machine.now();
+        // Too few masters may have answered.
+        if let Ok(leader) = election.leader().await {
+            asked.lock().unwrap().push((from, machine.now(), leader.map(|leader| leader.term.get())));
+        }
+    }
 }
 
 async fn programs(mut stage: Stage, fails_over: Option<Failover>) -> Played {
