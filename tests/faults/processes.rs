@@ -4,6 +4,7 @@
 //! Each process is this test binary again, running only `child`, with its role in the environment. It is told what to
 //! do by lines on its standard input, and says what it did on its standard output.
 
+mod barriers;
 mod handles;
 mod history;
 mod jobs;
@@ -48,6 +49,7 @@ fn child() {
             keeper(&runtime, &client, async { client.semaphore("a", PERMITS).acquire_many(2).await.map(drop_later) })
         }
         "job" => runtime.block_on(jobs::call(&client)),
+        "party" => runtime.block_on(barriers::pass(&client)),
         "candidate" => runtime.block_on(leaders::lead(&client)),
         "leaver" => runtime.block_on(handles::leave(&client)),
         "resumer" => runtime.block_on(handles::resume(&client)),

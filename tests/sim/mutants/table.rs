@@ -476,7 +476,7 @@ pub const MUTANTS: &[Row] = &[
     // Mistakes about barriers.
     lua("one_party_short", &[("local passes = waiting + 1 >= own_parties\n", "local passes = waiting + 2 >= own_parties\n")],
         scene("barrier"), I20),
-    lua("pass_untold", &[("    if client then tell(client, numbered", "    if not client then tell(client, numbered")],
+    lua("pass_untold", &[("    if client then tell(client, numbered", "    if false then tell(client, numbered")],
         scene("barrier"), I3),
     lua("leave_breaks_nothing", &[("  break_generation(all_tickets(), why_broken() or LEFT, math.max(keep, life))\n", "  redis.call('ZREM', tickets, id)\n")],
         scene("barrier"), I20),
