@@ -14,14 +14,16 @@ use crate::support::adapters::bounded;
 use crate::support::server::Server;
 
 const LEASE: Duration = ms(1000);
-const PROCESSES: usize = 5;
-const PARTIES: u32 = 3;
+const PROCESSES: usize = 4;
+/// All of them.
+const PARTIES: u32 = 4;
 const ROUNDS: usize = 10;
 
-/// Passes without end, and says so.
+/// Works and passes without end, and says so.
 pub(crate) async fn pass(client: &Client) {
     let barrier = client.barrier("a", PARTIES);
-    loop {
+    for step in u64::from(std::process::id()).. {
+        tokio::time::sleep(ms(step * 7 % 23)).await;
         match barrier.wait().await {
             Ok(passed) => say(&format!("passed {} {}", passed.generation(), passed.index())),
             Err(error) => {
@@ -69,16 +71,24 @@ fn parties_are_killed_and_stand_still_and_a_generation_passes_as_a_whole() {
                 processes.iter().for_each(|process| heard.read(process));
                 thread::sleep(ms(5));
             }
-            let n = round % PROCESSES;
-            if round % 2 == 0 {
-                processes[n].kill();
-                killed += 1;
-                heard.read(&processes[n]);
-                processes[n] = start();
-            } else {
-                processes[n].signal(Signal::STOP);
-                thread::sleep(LEASE * 2);
-                processes[n].signal(Signal::CONT);
+            // If one of the two had arrived, the others wait with it until its lease ends.
+            let disturbed = [round % PROCESSES, (round + 1) % PROCESSES];
+            for n in disturbed {
+                if round % 2 == 0 {
+                    processes[n].kill();
+                    killed += 1;
+                    heard.read(&processes[n]);
+                } else {
+                    processes[n].signal(Signal::STOP);
+                }
+            }
+            thread::sleep(LEASE * 2);
+            for n in disturbed {
+                if round % 2 == 0 {
+                    processes[n] = start();
+                } else {
+                    processes[n].signal(Signal::CONT);
+                }
             }
         }
         // What those have passed that stood still is said later.
@@ -86,6 +96,7 @@ fn parties_are_killed_and_stand_still_and_a_generation_passes_as_a_whole() {
         processes.iter().for_each(|process| heard.read(process));
         let Heard { passed, broken } = heard;
         println!("{} generations have passed, {broken} waits were broken", passed.len());
+        assert!(broken > 0, "no lease has ended while others waited");
         let mut missing = 0;
         let latest = passed.keys().next_back().copied();
         for (generation, places) in &passed {

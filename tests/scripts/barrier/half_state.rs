@@ -131,7 +131,11 @@ fn a_key_that_is_lost() {
         assert_eq!(end.place, 1);
         assert!(end.generation > passed.generation, "by the clock, if the last one is not known");
         if key == ENDED {
-            assert_eq!(lab.remembered(), 2, "ends without a time are forgotten");
+            assert_eq!(
+                (lab.remembered(), lab.inspect().parties),
+                (2, 2),
+                "ends without a time are forgotten, and no more"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Arrivals, and generations that pass.
 
-use super::lab::{Arrived, Barrier, ENDED, End, FORGOTTEN, Inspected, KEEP, LEFT, Reset, State, TICKETS};
+use super::lab::{Arrived, Barrier, ENDED, EXPIRED, End, FORGOTTEN, Inspected, KEEP, LEFT, Reset, State, TICKETS};
 use crate::lab::{Attempt, Inbox, TICKET_TTL, attempt};
 use crate::latch::lab::call;
 
@@ -125,10 +125,12 @@ fn a_resend_and_a_heartbeat_refresh_the_lease() {
 /// What is left is that of the first lease, whoever asks.
 #[test]
 fn a_party_is_told_when_the_first_lease_ends() {
-    let mut lab = Barrier::of(3);
+    let mut lab = Barrier::of(4);
     let (brief, long) = (attempt(1, 1).ttl(20_000), attempt(2, 1).ttl(600_000));
     lab.queue(&[&long]);
     let left = lab.arrive(&brief).queued();
+    assert!(left <= 20_000, "{left}");
+    let left = lab.arrive(&attempt(4, 1).ttl(600_000)).queued();
     assert!(left <= 20_000, "{left}");
     let left = lab.arrive(&long).queued();
     assert!(left <= 20_000, "{left}");
@@ -177,36 +179,66 @@ fn what_is_remembered_does_not_grow() {
     }
 }
 
+/// Two that remember for a short time pass, a little later, so that what is over is forgotten.
+fn brief_generations(lab: &mut Barrier, first: u64) {
+    let start = lab.now();
+    while lab.now() <= start + 5 {}
+    let keep = std::mem::replace(&mut lab.keep, 1);
+    for n in first..first + 10 {
+        lab.queue(&[&attempt(20, n)]);
+        lab.arrive(&attempt(21, n)).end();
+    }
+    lab.keep = keep;
+}
+
 /// A party that is in time for its own client is not forgotten because others remember for less time.
 #[test]
 fn each_is_remembered_for_its_own_time() {
     let mut lab = Barrier::of(2);
     lab.checked = false;
     let (slow, call) = (attempt(1, 1), call(91).resent());
-    let brief = |lab: &mut Barrier, n: u64| {
-        let keep = std::mem::replace(&mut lab.keep, 1);
-        lab.queue(&[&attempt(2, n)]);
-        lab.arrive(&attempt(3, n)).end();
-        lab.keep = keep;
-    };
     assert!(!lab.leave(&slow));
     assert_eq!(lab.reset(&call), Reset::Gone);
-    for n in 0..30 {
-        brief(&mut lab, n);
-    }
-    let start = lab.now();
-    while lab.now() <= start + 5 {}
-    brief(&mut lab, 30);
-    brief(&mut lab, 31);
+    brief_generations(&mut lab, 0);
+    brief_generations(&mut lab, 10);
     assert_eq!(lab.arrive(&slow).end().place, LEFT);
     lab.queue(&[&attempt(4, 1)]);
     assert_eq!(lab.reset(&call), Reset::Gone, "its first copy has found none");
     assert_eq!(lab.inspect().waiters, 1);
-    // That of a generation is the longest of its parties, and no longer than theirs.
-    lab.arrive(&attempt(4, 2)).end();
-    assert!(lab.ttl(ENDED) > 50_000);
     let remembered = lab.remembered();
-    assert!(remembered < 20, "{remembered}");
+    assert!(remembered < 30, "{remembered}");
+}
+
+/// The ends of a generation are remembered for the longest time of its parties, whoever ends it.
+#[test]
+fn a_generation_is_remembered_for_all_of_its_parties() {
+    for how in 0..5 {
+        let mut lab = Barrier::of(3);
+        lab.checked = false;
+        let [a, b, c] = [1, 2, 3].map(|client| attempt(client, 1));
+        lab.queue(&[&a]);
+        // The others remember for a short time only.
+        lab.keep = 1;
+        lab.queue(&[&b]);
+        match how {
+            0 => drop(lab.arrive(&c).end()),
+            1 => assert!(lab.leave(&b)),
+            2 => assert_eq!(lab.reset(&call(91).timeless()), Reset::Reset),
+            3 => {
+                lab.expire(&a);
+                assert_eq!(lab.heartbeat(&[&b])[0].end().place, EXPIRED);
+            }
+            _ => {
+                lab.expire(&a);
+                lab.with_parties(1, |lab| lab.arrive(&c).end());
+            }
+        }
+        lab.with_parties(2, |lab| {
+            brief_generations(lab, 0);
+            brief_generations(lab, 10);
+        });
+        assert!(matches!(lab.heartbeat(&[&a])[0], State::Ended(_)), "{how}");
+    }
 }
 
 /// No party is counted for a generation of another number of parties, nor waits for ever.
@@ -223,6 +255,17 @@ fn a_barrier_that_was_lost_breaks_what_waits() {
     assert_eq!(lab.inspect().waiters, 1);
     lab.del(0);
     assert_eq!(lab.heartbeat(&[&attempt(3, 1)])[0].end().place, FORGOTTEN);
+    // For how long its parties may ask is not known any more.
+    assert!(lab.ttl(ENDED) > 3_000_000);
+}
+
+/// Copies of an arrival may be executed until their last moment, and a party may ask for a while after that.
+#[test]
+fn an_end_is_remembered_until_no_copy_can_come() {
+    let mut lab = Barrier::of(1);
+    let last = lab.now() + 500_000;
+    lab.arrive(&attempt(1, 1).not_after(last)).end();
+    assert!((KEEP + 400_000..=KEEP + 500_000).contains(&(lab.ttl(ENDED) as u64)), "{}", lab.ttl(ENDED));
 }
 
 /// A party that has left is remembered, so that a late copy of its arrival does not arrive.
