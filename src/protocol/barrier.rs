@@ -78,3 +78,34 @@ pub(crate) fn keep(ticket_ttl: Duration, retry_timeout: Duration, command_timeou
     let keep = ticket_ttl.saturating_add(retry_timeout).saturating_add(command_timeout);
     u64::try_from(keep.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::protocol::attempt_id::AttemptId;
+    use crate::protocol::kind::Kind;
+
+    #[test]
+    fn an_end_is_remembered_for_as_long_as_anybody_may_ask() {
+        let seconds = Duration::from_secs;
+        assert_eq!(keep(seconds(20), seconds(10), seconds(3)), 33_000);
+        assert_eq!(keep(seconds(20), Duration::MAX, seconds(3)), u64::MAX);
+    }
+
+    #[test]
+    fn an_arrival_and_a_leave_say_for_how_long() {
+        let kind = Kind::Barrier { parties: 2, keep: 33_000 };
+        let keys = Keys::new("p", kind, "n").unwrap();
+        let ticket = kind.ticket(AttemptId { client: Uuid::nil(), n: 1 }, Duration::from_secs(30), 0);
+        let site = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: false };
+        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after: 7 };
+        let resource = Parties { parties: 2, keep: 33_000 };
+        let arrival: Vec<_> = resource.acquire(&keys, site, args).args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect();
+        let leave: Vec<_> =
+            resource.cancel(&keys, site, ticket, false).args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect();
+        assert_eq!(arrival[1..5], ["Number(2)", "Number(30000)", "Number(33000)", "Number(7)"]);
+        assert_eq!(leave[1], "Number(33000)");
+    }
+}

@@ -13,6 +13,7 @@ on_every_runtime! {
     a_party_arrives_once_whatever_gets_lost,
     an_answer_that_was_lost_is_given_again,
     a_late_copy_of_an_arrival_does_not_arrive,
+    a_late_copy_of_a_refused_arrival_does_not_arrive,
     a_party_that_never_hears_of_its_arrival_leaves,
     a_wait_that_is_dropped_before_its_answer_leaves,
     a_lost_message_is_made_up_for,
@@ -88,6 +89,21 @@ async fn a_late_copy_of_an_arrival_does_not_arrive(env: Env) {
     until_waiting(&env, &barrier, 1).await;
     faults.send_late().await[0].as_ref().unwrap();
     all_pass(&env, &other, 2, vec![next]).await;
+}
+
+/// The second copy was told that others are of another number. The first one comes when nobody waits.
+async fn a_late_copy_of_a_refused_arrival_does_not_arrive(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let other = env.client().await;
+    let waiting = waits(&env, &other.barrier("a", 2));
+    until_waiting(&env, &other.barrier("a", 2), 1).await;
+    faults.next("barrier_arrive", [Fault::Late]);
+    let error = client.barrier("a", 3).wait().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OtherParties, "{error:#}");
+    env.eventually("it has left", async || faults.answered("barrier_cancel") == 1).await;
+    all_pass(&env, &other, 2, vec![waiting]).await;
+    faults.send_late().await[0].as_ref().unwrap();
+    until_waiting(&env, &other.barrier("a", 2), 0).await;
 }
 
 async fn a_party_that_never_hears_of_its_arrival_leaves(env: Env) {
