@@ -77,6 +77,17 @@ impl Signals {
         }
     }
 
+    /// The number of a signal that has arrived already and ends a wait.
+    pub(super) async fn interrupted(&mut self) -> Option<u8> {
+        // As in `arrived`.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            signal = self.interrupt() => Some(signal),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// The number of the signal that ends this program although it has not said good-bye to the server: the second one
     /// in all, and one that arrives while nothing but `is_leaving` is under way. The first one may be the one that has
     /// ended the command or the wait.

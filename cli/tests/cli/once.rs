@@ -1,6 +1,7 @@
 //! Once in a period, and the other things that a command can run under.
 
 use bowline_testkit::server::Server;
+use rustix::process::Signal;
 
 use crate::program::{Running, Traces, bowline, code, output, until};
 
@@ -26,6 +27,25 @@ fn the_next_period_has_its_run() {
         assert_eq!(code(&output(&server.url(), &["run", "a", "--once", "1s", "--", "sh", "-c", &script])).0, 0);
         traces.lines("ran").len() == 3
     });
+}
+
+#[test]
+fn a_signal_before_the_run_begins_leaves_the_period_its_run() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let script = format!("echo ran >> {}", traces.word("ran"));
+    let arguments = ["run", "a", "--once", "1h", "--", "sh", "-c", &script];
+    let _: () = redis::cmd("CLIENT").arg(&["PAUSE", "600000", "WRITE"]).query(&mut server.client()).unwrap();
+    let mut run = Running::start(bowline(&server.url(), &arguments));
+    until("the server has been asked to begin it", || {
+        let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
+        clients.lines().any(|line| line.contains("flags=b") && line.contains("cmd=eval"))
+    });
+    run.signal(Signal::TERM);
+    assert_eq!(run.ended().code(), Some(143));
+    let _: () = redis::cmd("CLIENT").arg("UNPAUSE").query(&mut server.client()).unwrap();
+    assert!(traces.lines("ran").is_empty());
+    assert_eq!(code(&output(&server.url(), &arguments)).0, 0);
+    assert_eq!(traces.lines("ran"), ["ran"]);
 }
 
 #[test]
