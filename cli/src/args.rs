@@ -96,8 +96,8 @@ pub(crate) fn code_of_misuse(words: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The message about wrong arguments. What was written is not repeated if it may contain a password: a URL, or a part of
-/// one, in a wrong place.
+/// The message about wrong arguments. What was written is not repeated if it may contain a password: a URL, or a part
+/// of one, in a wrong place.
 pub(crate) fn explain(error: &clap::Error, mut words: impl Iterator<Item = OsString>) -> String {
     let may_be_url = |word: OsString| {
         let word = word.to_string_lossy();

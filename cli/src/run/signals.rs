@@ -144,4 +144,14 @@ mod tests {
         assert_eq!(signals.arrived().await, Some(Signal::USR2));
         assert_eq!(signals.arrived().await, None);
     }
+
+    #[tokio::test]
+    async fn a_signal_that_has_arrived_ends_a_wait_unless_it_means_something_else() {
+        let mut signals = Signals::of([Signal::USR1, Signal::WINCH]).unwrap();
+        kill_process(getpid(), Signal::WINCH).unwrap();
+        assert_eq!(signals.interrupted().await, None);
+        kill_process(getpid(), Signal::USR1).unwrap();
+        assert_eq!(signals.interrupted().await, Some(number(Signal::USR1)));
+        assert_eq!(signals.interrupted().await, None);
+    }
 }
