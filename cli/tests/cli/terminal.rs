@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::program::{BOWLINE, Running, Traces, bowline, clean, kill_session, until, waiters};
+use crate::signals::state;
 
 /// An interactive shell at a terminal of its own.
 struct Terminal {
@@ -110,7 +111,7 @@ fn a_command_reads_the_terminal_and_gets_its_keys() {
 
 #[test]
 fn a_job_is_stopped_and_continued_by_the_shell() {
-    let server = Server::start();
+    let (server, traces) = (Server::start(), Traces::new());
     let mut terminal = Terminal::start(&server.url());
     terminal.keys("$B run a --lease 10m -- sh -c 'echo be''gun; read line; echo got:$line'\n");
     terminal.shows("begun");
@@ -120,8 +121,11 @@ fn a_job_is_stopped_and_continued_by_the_shell() {
     terminal.keys("again\n");
     terminal.shows("got:again");
     // In the background, it waits for the terminal as any job does.
-    terminal.keys("$B run a --lease 10m -- sh -c 'read line; echo got:$line' &\n");
-    until("it holds", || server.ttl_ms("bowline:lock:{a}") > 0);
+    let pid = traces.word("pid");
+    terminal.keys(&format!("$B run a --lease 10m -- sh -c 'echo $$ > {pid}; read line; echo got:$line' &\n"));
+    traces.until("pid");
+    let reader = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
+    until("it is stopped", || state(reader) == "T");
     terminal.continues_in_foreground();
     terminal.keys("later\n");
     terminal.shows("got:later");
