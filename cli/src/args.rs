@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::exit::{FAILED, NOT_KNOWN};
@@ -93,6 +94,28 @@ pub(crate) fn code_of_misuse(words: impl Iterator<Item = OsString>) -> u8 {
         Ok(found) if found.subcommand_name() == Some("doctor") => NOT_KNOWN,
         _ => FAILED,
     }
+}
+
+/// The message about wrong arguments. What was written is not repeated if it may contain a password: a URL, or a part
+/// of one, in a wrong place.
+pub(crate) fn explain(error: &clap::Error, mut words: impl Iterator<Item = OsString>) -> String {
+    let may_be_url = |word: OsString| {
+        let word = word.to_string_lossy();
+        word.contains("://") || word.contains('@')
+    };
+    // The other kinds quote what was written.
+    let names_options_only = matches!(
+        error.kind(),
+        ErrorKind::MissingRequiredArgument
+            | ErrorKind::ArgumentConflict
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if names_options_only || !words.any(may_be_url) {
+        return error.render().to_string();
+    }
+    let usage = error.get(ContextKind::Usage).map_or_else(String::new, |usage| format!("\n\n{usage}"));
+    format!("error: {} (not shown: it may contain a password){usage}", error.kind())
 }
 
 /// A time such as `1h 30m`, `10s` or `250ms`.

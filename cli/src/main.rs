@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use bowline::Client;
 use clap::Parser;
 
-use crate::args::{Arguments, Verb};
+use crate::args::{Arguments, Servers, Verb};
 use crate::exit::Failure;
 
 mod args;
@@ -40,8 +40,7 @@ fn main() -> ExitCode {
                 let _ = error.print();
                 return ExitCode::SUCCESS;
             }
-            // A URL in a wrong place would be shown with its password.
-            show::complain(show::without_logins(&error.render().to_string()).trim_end());
+            show::complain(args::explain(&error, std::env::args_os()).trim_end());
             return args::code_of_misuse(std::env::args_os()).into();
         }
     };
@@ -71,7 +70,7 @@ async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure>
         }
         verb => {
             let client = connect::connect(&servers, connect::client("")).await?;
-            let done = look(&client, verb).await;
+            let done = look(&client, &servers, verb).await;
             client.close().await;
             done
         }
@@ -79,12 +78,12 @@ async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure>
 }
 
 /// What reads and changes the state of names.
-async fn look(client: &Client, verb: Verb) -> Result<u8, Failure> {
+async fn look(client: &Client, servers: &Servers, verb: Verb) -> Result<u8, Failure> {
     match verb {
         Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
         Verb::Ls(ls) => ls::ls(client, &ls).await,
         Verb::Release(release) => release::release(client, &release).await,
-        Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, &deadlocks).await,
+        Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, servers, &deadlocks).await,
         Verb::Leader(leader) => leader::leader(client, &leader).await,
         Verb::Latch(verb) => latch::latch(client, &verb).await,
         #[cfg(feature = "top")]

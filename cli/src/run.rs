@@ -1,9 +1,10 @@
 //! `run`: a command that runs while a lock is held.
 
 use std::cell::Cell;
+use std::error::Error as _;
 use std::time::Duration;
 
-use bowline::{Client, ErrorKind};
+use bowline::{Client, Error, ErrorKind};
 
 use crate::args::Servers;
 use crate::args::run::Run;
@@ -96,8 +97,7 @@ async fn hold(
     };
     let hold = granted.signal();
     let mut session = Session::new(run, times, signals);
-    // This process may have stood still since the grant.
-    let is_late = hold.remaining() <= times.least();
+    let is_late = session.is_late(&hold);
     let started = if is_late { Ok(()) } else { session.start(&granted.name(run), granted.token(run)) };
     let watched = match started {
         Ok(()) if is_late => Watched::Lost,
@@ -110,33 +110,36 @@ async fn hold(
     };
     is_leaving.set(true);
     let lost = hold.reason().map(|loss| loss.to_string());
-    let is_released = released(run, granted).await;
-    Ok(code(run, watched, lost.as_deref(), is_released))
+    let lost_until_released = released(run, granted).await;
+    Ok(code(run, watched, lost.or(lost_until_released)))
 }
 
-/// Whether the hold lasted until its release.
-async fn released(run: &Run, granted: Granted) -> bool {
-    match granted.release().await {
-        Err(error) if error.kind() == ErrorKind::Lost => false,
-        Err(error) => {
-            if !run.quiet {
-                complain(&format!("bowline: not released, and ends with its lease: {error:#}"));
-            }
-            true
-        }
-        Ok(()) => true,
+/// Releases. Returns why the hold was lost, if it did not last until then.
+async fn released(run: &Run, granted: Granted) -> Option<String> {
+    let error = granted.release().await.err()?;
+    let lost = loss_of(&error);
+    if lost.is_none() && !run.quiet {
+        complain(&format!("bowline: not released, and ends with its lease: {error:#}"));
     }
+    lost
 }
 
-fn code(run: &Run, watched: Watched, lost: Option<&str>, is_released: bool) -> u8 {
-    match watched {
-        Watched::Exited(status) if is_released => exit::of(status),
-        Watched::Exited(_) | Watched::Lost => {
-            let why = lost.unwrap_or("the lease could not be renewed in time");
+/// Why the hold was lost, if that is what the error says.
+fn loss_of(error: &Error) -> Option<String> {
+    let why = || error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    (error.kind() == ErrorKind::Lost).then(why)
+}
+
+/// The exit code, with a message if the hold was lost. That counts more than how the command has ended.
+fn code(run: &Run, watched: Watched, lost: Option<String>) -> u8 {
+    match (watched, lost) {
+        (Watched::Exited(status), None) => exit::of(status),
+        (Watched::TooLong, None) => TIMED_OUT,
+        (_, lost) => {
+            let why = lost.as_deref().unwrap_or("the lease could not be renewed in time");
             complain(&format!("bowline: {}: the lock was lost: {why}", shown(run)));
             LOST
         }
-        Watched::TooLong => TIMED_OUT,
     }
 }
 

@@ -98,7 +98,12 @@ impl Asking {
         let asked = self.connection.ask_each(&[&["TIME"][..]; READINGS]).await;
         let clocks = Clocks::read(&*self.executor);
         for (address, asked) in asked {
-            if let Some(server) = servers.iter_mut().find(|server| server.address == address) {
+            let mut at = servers.iter().position(|server| server.address == address);
+            // Sentinels name no master while there is none to ask.
+            if servers.len() == 1 && asked.iter().all(|asked| asked.answer.is_err()) {
+                at = Some(0);
+            }
+            if let Some(server) = at.and_then(|at| servers.get_mut(at)) {
                 asked.iter().for_each(|asked| server.take(&["TIME"], asked, clocks));
             }
         }
@@ -136,21 +141,18 @@ fn time(items: &[Reply]) -> Option<i64> {
     Some(number(0)? * 1000 + number(1)? / 1000)
 }
 
-/// Whether the server lacks the command, or the user the right to it.
-fn is_denied(error: &ConnectionError) -> bool {
-    match error {
-        ConnectionError::Refused { code, message } => {
-            code == "NOPERM" || (code == "ERR" && message.to_ascii_lowercase().starts_with("unknown"))
-        }
-        _ => false,
-    }
+/// Whether the server does not tell this: it lacks the command, or the user the right to it. Services word that in many
+/// ways. A server that cannot be used refuses with another code, as LOADING or NOAUTH, or refuses everything.
+fn is_not_told(words: &[&str], error: &ConnectionError) -> bool {
+    let may_be_refused = matches!(words, ["INFO" | "ACL" | "CONFIG", ..]);
+    may_be_refused && matches!(error, ConnectionError::Refused { code, .. } if code == "ERR" || code == "NOPERM")
 }
 
 impl Server {
     /// Takes note of an answer.
     fn take(&mut self, words: &[&str], asked: &Asked, clocks: Clocks) {
         match (words, &asked.answer) {
-            (_, Err(error)) if is_denied(error) => {}
+            (_, Err(error)) if is_not_told(words, error) => {}
             // The first one says most.
             (_, Err(error)) => drop(self.fault.get_or_insert_with(|| error.to_string())),
             (["INFO"], Ok(reply)) => {

@@ -1,11 +1,13 @@
 //! `top`: a live table of the names in use.
 
+use std::future::poll_fn;
 use std::io::{IsTerminal, stdin, stdout};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bowline::Client;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::health::Top;
 use crate::exit::{Failure, OK, SIGNALLED};
@@ -19,8 +21,8 @@ use table::Table;
 /// How often keys are read.
 const KEYS: Duration = Duration::from_millis(50);
 
-/// The number of SIGTERM.
-const TERM: u8 = 15;
+/// Those that end it: SIGHUP, SIGINT, SIGQUIT and SIGTERM.
+const ENDING: [u8; 4] = [1, 2, 3, 15];
 
 pub(crate) async fn top(client: &Client, args: &Top) -> Result<u8, Failure> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
@@ -30,10 +32,32 @@ pub(crate) async fn top(client: &Client, args: &Top) -> Result<u8, Failure> {
     let names = list(client, &args.start, args.kind).await?;
     let mut table = Table::default();
     table.take(names, Instant::now());
-    let mut terminal = ratatui::try_init().map_err(|error| Failure::own(format!("terminal: {error}")))?;
-    let ended = follow(client, args, &mut table, &mut terminal).await;
+    // The terminal must not stay as it is from here.
+    let mut signals = signals().map_err(failed)?;
+    let ended = match ratatui::try_init() {
+        Ok(mut terminal) => follow(client, args, &mut table, &mut terminal, &mut signals).await,
+        Err(error) => Err(failed(error)),
+    };
     ratatui::restore();
     ended
+}
+
+fn failed(error: std::io::Error) -> Failure {
+    Failure::own(format!("terminal: {error}"))
+}
+
+fn signals() -> std::io::Result<Vec<(u8, Signal)>> {
+    ENDING.into_iter().map(|number| Ok((number, signal(SignalKind::from_raw(number.into()))?))).collect()
+}
+
+/// The number of the next signal.
+async fn next(signals: &mut [(u8, Signal)]) -> u8 {
+    poll_fn(|context| {
+        let mut arrived =
+            signals.iter_mut().filter_map(|(number, signal)| signal.poll_recv(context).is_ready().then_some(*number));
+        arrived.next().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
 async fn follow(
@@ -41,10 +65,8 @@ async fn follow(
     args: &Top,
     table: &mut Table,
     terminal: &mut ratatui::DefaultTerminal,
+    signals: &mut [(u8, Signal)],
 ) -> Result<u8, Failure> {
-    let failed = |error: std::io::Error| Failure::own(format!("terminal: {error}"));
-    // The terminal must not stay as it is now.
-    let mut ended = signal(SignalKind::terminate()).map_err(failed)?;
     loop {
         let mut look = Box::pin(async {
             tokio::time::sleep(args.every).await;
@@ -61,7 +83,7 @@ async fn follow(
                     }
                     break;
                 }
-                _ = ended.recv() => return Ok(SIGNALLED + TERM),
+                signal = next(signals) => return Ok(SIGNALLED + signal),
                 () = tokio::time::sleep(KEYS) => {}
             }
             while event::poll(Duration::ZERO).map_err(failed)? {

@@ -56,7 +56,7 @@ impl Primaries {
     }
 }
 
-/// `address` becomes that of the server that is asked.
+/// `address` becomes that of the server that is asked, if it is not always the same one.
 async fn ask(link: &Link, address: &mut String, words: &[&str]) -> Asked {
     let mut sent = link.executor.now();
     let Some((name, arguments)) = words.split_first() else {
@@ -66,7 +66,9 @@ async fn ask(link: &Link, address: &mut String, words: &[&str]) -> Asked {
     command.arg(arguments);
     let asked = async {
         let mut up = link.ready().await?;
-        *address = up.server.to_string();
+        if link.locate.moves() {
+            *address = up.server.to_string();
+        }
         // The wait for a connection is no part of the round trip.
         sent = link.executor.now();
         let answer = up.connection.send_packed_command(&command).await;

@@ -37,6 +37,8 @@ pub(super) struct Child {
     /// What this process had started before it became bowline, as the background jobs of a shell that has run
     /// `exec bowline`.
     others: Vec<Process>,
+    /// What the command has left behind and was asked to end.
+    asked: Vec<Process>,
     /// Why the command cannot be ended, as one that runs as another user.
     refusal: Option<Errno>,
 }
@@ -65,7 +67,7 @@ impl Child {
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;
-        Ok(Self { pid, group, ended: None, others, refusal: None })
+        Ok(Self { pid, group, ended: None, others, asked: Vec::new(), refusal: None })
     }
 
     pub(super) fn group(&self) -> Group {
@@ -88,13 +90,19 @@ impl Child {
 
     /// Sends the signal to the group of the command, or to the command alone if the group is not its own.
     pub(super) fn signal(&mut self, signal: Signal) {
-        // The number of an ended process may be that of another one by now, but not that of a group with members.
-        let sent = match self.group {
-            Group::Own => kill_process_group(self.pid, signal),
-            Group::Shared if self.ended.is_none() => kill_process(self.pid, signal),
-            Group::Shared => Ok(()),
-        };
-        self.note_refusal(sent);
+        // The number of an ended process, and of its group, may be that of another one by now. Those of children that
+        // have not been waited for are theirs.
+        match (self.group, self.ended) {
+            (Group::Own, Some(_)) if processes::ARE_LISTED => {
+                let group = Some(self.pid);
+                for member in self.left().into_iter().filter(|process| process.group == group) {
+                    self.note_refusal(kill_process(member.pid, signal));
+                }
+            }
+            (Group::Own, _) => self.note_refusal(kill_process_group(self.pid, signal)),
+            (Group::Shared, None) => self.note_refusal(kill_process(self.pid, signal)),
+            (Group::Shared, Some(_)) => {}
+        }
     }
 
     fn note_refusal(&mut self, sent: rustix::io::Result<()>) {
@@ -126,9 +134,9 @@ impl Child {
     }
 
     /// The command and what it has left behind, as far as the system tells.
-    fn left(&self) -> Vec<Pid> {
+    fn left(&self) -> Vec<Process> {
         let children = processes::children().into_iter();
-        children.filter(|child| !self.others.iter().any(|other| other.is(child))).map(|child| child.pid).collect()
+        children.filter(|child| !self.others.iter().any(|other| other.is(child))).collect()
     }
 
     /// Whether the command and all processes that it has started have ended, as far as the system tells.
@@ -136,12 +144,17 @@ impl Child {
         self.ended().is_some() && self.left().is_empty()
     }
 
-    /// Sends the signal to what the command has left behind in a group that is not its own.
-    pub(super) fn signal_rest(&mut self, signal: Signal) {
-        if self.group == Group::Shared {
-            for pid in self.left() {
-                self.note_refusal(kill_process(pid, signal));
+    /// Asks what the command has left behind to end, each process once, unless it has got that with the group.
+    pub(super) fn terminate_rest(&mut self) {
+        for process in self.left() {
+            let is_member = self.group == Group::Own && process.group == Some(self.pid);
+            if is_member || self.asked.iter().any(|asked| asked.is(&process)) {
+                continue;
             }
+            self.note_refusal(kill_process(process.pid, Signal::TERM));
+            // A stopped process would not see it.
+            self.note_refusal(kill_process(process.pid, Signal::CONT));
+            self.asked.push(process);
         }
     }
 
@@ -154,8 +167,8 @@ impl Child {
             if self.is_gone() {
                 return;
             }
-            for pid in self.left() {
-                self.note_refusal(kill_process(pid, Signal::KILL));
+            for process in self.left() {
+                self.note_refusal(kill_process(process.pid, Signal::KILL));
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

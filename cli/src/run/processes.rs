@@ -5,12 +5,15 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
 
+/// Whether the system tells which processes there are.
+pub(super) const ARE_LISTED: bool = cfg!(target_os = "linux");
+
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     parent: Option<Pid>,
-    group: Option<Pid>,
+    pub(super) group: Option<Pid>,
     session: Option<Pid>,
     began: u64,
 }

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
 use bowline::{Client, NameInUse, NameState, PrimitiveKind};
+use rustix::termios::tcgetwinsize;
 
 use crate::args::run::{Mode, Run};
 use crate::show::{clean, time};
@@ -29,7 +30,7 @@ pub(super) async fn show(client: &Client, run: &Run) -> Infallible {
         let own = |state: &NameState| place(client, state).is_some();
         let state = states.into_iter().flatten().find(own);
         if let Some(state) = state {
-            let _ = write!(stderr(), "\r\x1b[K{}", line(client, &state));
+            let _ = write!(stderr(), "\r\x1b[K{}", cut(&line(client, &state), columns()));
         }
         tokio::time::sleep(EVERY).await;
     }
@@ -59,10 +60,42 @@ fn line(client: &Client, state: &NameState) -> String {
     format!("bowline: waiting for {}: place {place} of {}{holder}", clean(&state.name.name), state.waiters)
 }
 
+/// The width of the window, as far as the terminal tells.
+fn columns() -> Option<usize> {
+    tcgetwinsize(stderr()).ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
+}
+
+/// What fits in one line of that width: of a line that the terminal has wrapped, only the last part would be removed.
+fn cut(line: &str, columns: Option<usize>) -> &str {
+    // The cursor must stay in the line, and stands behind the last character.
+    let Some(room) = columns.map(|columns| columns.saturating_sub(1)) else { return line };
+    // Other characters may take two columns.
+    let ends = line.char_indices().scan(0, |used, (at, c)| {
+        *used += if c.is_ascii() { 1 } else { 2 };
+        Some((at, *used))
+    });
+    let end = ends.into_iter().find(|(_, used)| *used > room).map_or(line.len(), |(at, _)| at);
+    &line[..end]
+}
+
 struct Cleared;
 
 impl Drop for Cleared {
     fn drop(&mut self) {
         let _ = write!(stderr(), "\r\x1b[K");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_line_fits_in_the_window() {
+        assert_eq!(cut("waiting", None), "waiting");
+        assert_eq!(cut("waiting", Some(8)), "waiting");
+        assert_eq!(cut("waiting", Some(7)), "waitin");
+        assert_eq!(cut("日本", Some(4)), "日");
+        assert_eq!(cut("a", Some(1)), "");
     }
 }

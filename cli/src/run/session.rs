@@ -17,8 +17,9 @@ use crate::show::complain;
 /// The longest sleep. A timer stands still while the machine is suspended, and the lease does not.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How often to look whether what a command has started has ended.
-const REST: Duration = Duration::from_millis(20);
+/// When to look first whether what a command has started has ended. Each later look takes twice the time, because all
+/// processes of the machine are looked at. The end of a child wakes this process sooner.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
 
 /// Why a command is no longer watched.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +37,27 @@ pub(super) struct Session<'a> {
     times: Times,
     signals: &'a mut Signals,
     child: Option<Child>,
+    /// Whether the command is being ended.
+    is_ending: bool,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(run: &'a Run, times: Times, signals: &'a mut Signals) -> Self {
-        Self { run, times, signals, child: None }
+        Self { run, times, signals, child: None, is_ending: false }
     }
 
     pub(super) fn run(&self) -> &'a Run {
         self.run
+    }
+
+    /// Whether there is no time left to run the command: this process may have stood still since the grant.
+    pub(super) fn is_late(&self, hold: &LossSignal) -> bool {
+        hold.remaining() <= self.times.least()
+    }
+
+    /// The number of a signal that has arrived before the command was started, and keeps it from that.
+    pub(super) async fn interrupted(&mut self) -> Option<u8> {
+        self.signals.interrupted().await
     }
 
     /// Starts the command.
@@ -58,7 +71,7 @@ impl<'a> Session<'a> {
     ///
     /// May be dropped: the command goes on.
     pub(super) async fn watch(&mut self, hold: &LossSignal) -> Watched {
-        let Self { run, times, signals, child: Some(child) } = self else { return Watched::Lost };
+        let Self { run, times, signals, child: Some(child), is_ending } = self else { return Watched::Lost };
         // What arrived before the command was there has not reached it, also if the terminal sends it to both.
         while let Some(signal) = signals.arrived().await {
             if matches!(signal, Signal::INT | Signal::QUIT) {
@@ -69,33 +82,31 @@ impl<'a> Session<'a> {
         }
         let mut lost = Box::pin(hold.wait());
         let mut too_long = Box::pin(sleep(times.at_most));
-        loop {
+        let why = loop {
             if let Some(status) = child.ended() {
                 return Watched::Exited(status);
             }
             let left = hold.remaining();
             if left <= times.least() {
-                end(run, child, signals, *times, hold).await;
-                return Watched::Lost;
+                break Watched::Lost;
             }
             tokio::select! {
                 signal = signals.next() => pass(signal, child, *times, hold).await,
                 () = tokio::time::sleep((left - times.least()).min(LONGEST)) => {}
-                _ = &mut lost => {
-                    end(run, child, signals, *times, hold).await;
-                    return Watched::Lost;
-                }
-                () = &mut too_long => {
-                    end(run, child, signals, *times, hold).await;
-                    return Watched::TooLong;
-                }
+                _ = &mut lost => break Watched::Lost,
+                () = &mut too_long => break Watched::TooLong,
             }
-        }
+        };
+        *is_ending = true;
+        end(run, child, signals, *times, hold).await;
+        why
     }
 
-    /// Ends a command whose watch was dropped.
+    /// Ends a command whose watch was dropped. What a command has left behind that ended by itself goes on, as always.
     pub(super) async fn end(&mut self, hold: &LossSignal) {
-        if let Self { run, times, signals, child: Some(child) } = self {
+        if let Self { run, times, signals, child: Some(child), is_ending } = self
+            && (*is_ending || child.ended().is_none())
+        {
             end(run, child, signals, *times, hold).await;
         }
     }
@@ -138,20 +149,21 @@ async fn end(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, 
         // A stopped process would not see it.
         child.signal(Signal::CONT);
     }
-    let mut has_ended = false;
+    let mut pause = FIRST_LOOK;
     loop {
         let left = until_kill();
         if child.is_gone() || left.is_zero() {
             break;
         }
-        // What it has started may need its time, too.
-        if child.ended().is_some() && !std::mem::replace(&mut has_ended, true) {
-            child.signal_rest(Signal::TERM);
+        let mut longest = LONGEST;
+        // What it has started may need its time, too. More is adopted when a parent of it ends.
+        if child.ended().is_some() {
+            child.terminate_rest();
+            longest = grown(&mut pause);
         }
-        let pause = if has_ended { REST } else { LONGEST };
         tokio::select! {
             _ = signals.next() => {}
-            () = tokio::time::sleep(left.min(pause)) => {}
+            () = tokio::time::sleep(left.min(longest)) => {}
         }
     }
     child.kill().await;
@@ -167,10 +179,17 @@ async fn outlast(run: &Run, child: &mut Child, signals: &mut Signals, times: Tim
     let why = child.refusal().map_or_else(|| "it has not ended after SIGKILL".to_owned(), |error| error.to_string());
     let then = if is_over() { "it goes on without the lock" } else { "the lock is held until it or the lease ends" };
     complain(&format!("bowline: {}: the command cannot be ended: {why}; {then}", shown(run)));
+    let mut pause = FIRST_LOOK;
     while !child.is_gone() && !is_over() {
         tokio::select! {
             signal = signals.next() => pass(signal, child, times, hold).await,
-            () = tokio::time::sleep(REST) => {}
+            () = tokio::time::sleep(grown(&mut pause).min(hold.remaining())) => {}
         }
     }
+}
+
+/// The pause, which is twice as long the next time.
+fn grown(pause: &mut Duration) -> Duration {
+    let next = (*pause * 2).min(LONGEST);
+    std::mem::replace(pause, next)
 }

@@ -77,6 +77,17 @@ impl Signals {
         }
     }
 
+    /// The number of a signal that has arrived already and ends a wait.
+    pub(super) async fn interrupted(&mut self) -> Option<u8> {
+        // As in `arrived`.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            signal = self.interrupt() => Some(signal),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// The number of the signal that ends this program although it has not said good-bye to the server: the second one
     /// in all, and one that arrives while nothing but `is_leaving` is under way. The first one may be the one that has
     /// ended the command or the wait.
@@ -132,5 +143,15 @@ mod tests {
         kill_process(getpid(), Signal::USR2).unwrap();
         assert_eq!(signals.arrived().await, Some(Signal::USR2));
         assert_eq!(signals.arrived().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_signal_that_has_arrived_ends_a_wait_unless_it_means_something_else() {
+        let mut signals = Signals::of([Signal::USR1, Signal::WINCH]).unwrap();
+        kill_process(getpid(), Signal::WINCH).unwrap();
+        assert_eq!(signals.interrupted().await, None);
+        kill_process(getpid(), Signal::USR1).unwrap();
+        assert_eq!(signals.interrupted().await, Some(number(Signal::USR1)));
+        assert_eq!(signals.interrupted().await, None);
     }
 }

@@ -34,14 +34,25 @@ fn each_server_has_its_own_round_trips_and_its_own_moments() {
 #[test]
 fn a_missing_right_is_no_fault_of_the_server() {
     let clocks = Clocks { steady: Instant::now(), calendar: UNIX_EPOCH + 1000 * MS };
-    let fault = |error: ConnectionError| {
+    let fault_of = |words: &[&str], error: ConnectionError| {
         let mut server = Server::default();
-        server.take(&["INFO"], &Asked { answer: Err(error), sent: clocks.steady, took: MS }, clocks);
+        server.take(words, &Asked { answer: Err(error), sent: clocks.steady, took: MS }, clocks);
         server.fault
     };
-    let refused = |code: &str, message: &str| {
-        fault(ConnectionError::Refused { code: code.to_owned(), message: message.to_owned() })
+    let fault = |error: ConnectionError| fault_of(&["INFO"], error);
+    let refusal = |code: &str, message: &str| {
+        let (code, message) = (code.to_owned(), message.to_owned());
+        ConnectionError::Refused { code, message }
     };
+    let refused = |code: &str, message: &str| fault(refusal(code, message));
+    // Services have words of their own.
+    for words in [&["INFO"][..], &["ACL", "WHOAMI"], &["CONFIG", "GET", "save"]] {
+        assert_eq!(fault_of(words, refusal("ERR", "command is not allowed")), None, "{words:?}");
+        assert!(fault_of(words, refusal("MASTERDOWN", "Link with MASTER is down")).is_some(), "{words:?}");
+    }
+    // Who may not ask for the time may not run the scripts either.
+    assert!(fault_of(&["TIME"], refusal("NOPERM", "no permissions")).is_some());
+    assert!(fault_of(&["TIME"], refusal("ERR", "unknown command 'TIME'")).is_some());
     assert_eq!(refused("NOPERM", "this user has no permissions to run the 'info' command"), None);
     assert_eq!(refused("ERR", "unknown command 'CONFIG'"), None);
     assert_eq!(refused("ERR", "Unknown subcommand or wrong number of arguments for 'get'"), None);

@@ -115,6 +115,44 @@ fn a_server_that_does_not_answer_is_told_from_missing_rights() {
     assert!(err.contains("unavailable"), "{err}");
 }
 
+#[test]
+fn a_master_that_dies_while_doctor_watches_is_bad() {
+    let traces = Traces::new();
+    let mut nodes = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
+    let file = traces.word("bowline.toml");
+    let frozen = format!("127.0.0.1:{}", nodes.node(1).port());
+    let url = format!("redis-cluster://127.0.0.1:{}", nodes.node(0).port());
+    std::fs::write(&file, format!("url = '{url}'\ncommand_timeout = '2s'\n")).unwrap();
+    let asked = || nodes.nodes().iter().map(|node| calls(node, "time")).collect::<Vec<_>>();
+    let before = asked();
+    let mut command = bowline("", &["--config", &file, "doctor", "--json", "--watch", "5s"]);
+    let ran = command.env_remove("BOWLINE_URL").spawn().unwrap();
+    // The last of what it asks each of them before it watches.
+    until("all have answered", || asked().iter().zip(&before).all(|(now, before)| *now >= before + 5));
+    nodes.freeze(1);
+    let (found, out, err) = code(&ran.wait_with_output().unwrap());
+    nodes.thaw(1);
+    assert_eq!(found, 2, "{err}");
+    let findings = is_documented("doctor", &out);
+    let verdicts: Vec<(&Value, &Value)> = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| is_of(finding["server"].as_str(), &frozen))
+        .map(|finding| (&finding["check"], &finding["verdict"]))
+        .filter(|(check, _)| *check == "reachable" || *check == "clock")
+        .collect();
+    assert_eq!(verdicts, [(&"reachable".into(), &"ok".into()), (&"reachable".into(), &"bad".into())], "{findings}");
+}
+
+/// How often the server has run a command, also in scripts.
+fn calls(server: &Server, command: &str) -> u64 {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
+    let start = format!("cmdstat_{command}:calls=");
+    let calls = stats.lines().find_map(|line| line.strip_prefix(&start)?.split(',').next()?.parse().ok());
+    calls.unwrap_or(0)
+}
+
 /// Whether the address is that of the server, with or without a database.
 fn is_of(address: Option<&str>, server: &str) -> bool {
     address.is_some_and(|address| address.split('/').next() == Some(server))

@@ -151,6 +151,20 @@ fn the_way_out_of_a_deadlock_is_a_command_for_a_shell() {
         assert!(out.starts_with(&format!("lock {name}: taken: 1; ")), "{way_out}: {out}");
         assert!(!traces.path("ran").exists());
     });
+    // Where this call has found it.
+    let file = traces.word("it's.toml");
+    std::fs::write(&file, format!("url = '{}'\n", server.url())).unwrap();
+    with_a_deadlock(&server, "alice", "bob", || {
+        let ran = bowline("", &["--config", &file, "deadlocks"]).env_remove("BOWLINE_URL").output().unwrap();
+        let out = code(&ran).1;
+        let way_out = out.lines().find_map(|line| line.trim().strip_prefix("a way out: ")).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let script = format!("bowline() {{ {} \"$@\"; }}\n{way_out}", crate::program::BOWLINE);
+        let ran = crate::program::clean(&mut shell).args(["-c", &script]).output().unwrap();
+        assert_eq!(code(&ran).0, 0, "{way_out}: {}", code(&ran).2);
+        let out = code(&output("", &["--url", &server.user_url(), "deadlocks"])).1;
+        assert!(!out.contains("a way out") || out.contains("with the same --url"), "{out}");
+    });
     // A terminal would act on this one.
     with_a_deadlock(&server, "alice", "b\u{1b}[2Jb", || {
         let out = code(&output(&server.url(), &["deadlocks"])).1;

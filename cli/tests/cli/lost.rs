@@ -4,8 +4,11 @@ use std::io::{BufRead, BufReader};
 
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
+use rustix::process::Pid;
 
-use crate::program::{BOWLINE, Running, Traces, bowline, code, left, processes, started_by, until, waiters};
+use crate::program::{
+    BOWLINE, Running, Traces, bowline, code, kill_session, left, output, processes, started_by, until, waiters,
+};
 
 /// A command that ignores SIGTERM, as do its children, and holds a file while any of them lives.
 fn stubborn(traces: &Traces) -> String {
@@ -55,20 +58,72 @@ fn a_hold_that_is_gone_ends_the_command_with_sigterm() {
 #[test]
 fn what_the_command_has_started_ends_with_it() {
     let (server, traces) = (Server::start(), Traces::new());
-    // One in the background, and one with a session of its own, which no signal to a group reaches.
-    let script = format!("sleep 1000 & setsid sh -c 'echo > {0}; exec sleep 1001' & wait; : {0}", traces.word("began"));
+    // One in the background, and one with a session of its own, which no signal to a group reaches. Their arguments
+    // name the traces of this test.
+    let began = traces.word("began");
+    let script = format!("{} setsid {} wait; : {began}", job(&traces, "group"), job(&traces, "session"));
     let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--lease", "6s", "--", "sh", "-c", &script]));
-    traces.until("began");
+    traces.until("group");
+    traces.until("session");
+    assert!(!processes(&traces.word("")).is_empty());
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
-    let orphans: Vec<i32> =
-        processes("sleep").into_iter().filter(|pid| is_of(*pid, "1000") || is_of(*pid, "1001")).collect();
-    assert!(orphans.is_empty(), "{orphans:?}");
+    assert!(processes(&traces.word("")).is_empty());
+    // Both were asked before they were killed.
+    for name in ["group", "session"] {
+        assert_eq!(traces.lines(name), ["began", "asked"], "{name}");
+    }
 }
 
-fn is_of(pid: i32, argument: &str) -> bool {
-    let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    arguments.split('\0').any(|word| word == argument)
+/// The words that start a background job, which lives for long, and says on SIGTERM that it was asked to end.
+fn job(traces: &Traces, name: &str) -> String {
+    let trace = traces.word(name);
+    format!("sh -c 'trap \"echo asked >> {trace}; exit\" TERM; echo began >> {trace}; while :; do sleep 0.01; done' &")
+}
+
+#[test]
+fn a_loss_that_is_found_at_the_release_tells_its_reason() {
+    for (options, key) in [(&[][..], "bowline:lock:{a}"), (&["--once", "1h"], "bowline:once:{a}")] {
+        let (server, traces) = (Server::start(), Traces::new());
+        // What it leaves in the background must not hold the pipes of this test.
+        let script = format!(
+            "{{ {} }} > /dev/null 2>&1; echo > {}; until [ -e {} ]; do sleep 0.01; done",
+            job(&traces, "job"),
+            traces.word("began"),
+            traces.word("go")
+        );
+        let arguments = [&["run", "a", "--lease", "10m"], options, &["--", "sh", "-c", &script]].concat();
+        let holder = bowline(&server.url(), &arguments).spawn().unwrap();
+        let session = Pid::from_child(&holder);
+        traces.until("job");
+        traces.until("began");
+        let deleted: u32 = redis::cmd("DEL").arg(key).query(&mut server.client()).unwrap();
+        assert_eq!(deleted, 1);
+        std::fs::write(traces.path("go"), "go").unwrap();
+        let (found, _, err) = code(&holder.wait_with_output().unwrap());
+        assert_eq!(found, 123, "{err}");
+        assert!(err.contains("a: the lock was lost: the server no longer has the hold"), "{err}");
+        // The command has ended by itself, so what it has left behind goes on.
+        let is_alive = !processes(&traces.word("job")).is_empty();
+        kill_session(session);
+        assert!(is_alive && traces.lines("job") == ["began"], "{options:?}: {:?}", traces.lines("job"));
+    }
+}
+
+#[test]
+fn a_loss_counts_more_than_the_end_of_the_time() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let (term, go) = (traces.word("term"), traces.word("go"));
+    let script = format!("trap 'echo > {term}' TERM; until [ -e {go} ]; do sleep 0.01; done");
+    let options = ["--at-most", "500ms", "--kill-after", "10s", "--", "bash", "-c", &script];
+    let holder = bowline(&server.url(), &[&["run", "a"], &options[..]].concat()).spawn().unwrap();
+    traces.until("term");
+    let (found, ..) = code(&output(&server.url(), &["release", "--force", "a"]));
+    assert_eq!(found, 0);
+    std::fs::write(&go, "go").unwrap();
+    let (found, _, err) = code(&holder.wait_with_output().unwrap());
+    assert_eq!(found, 123, "{err}");
+    assert!(err.contains("a: the lock was lost: the hold was taken by force_release"), "{err}");
 }
 
 #[test]
@@ -90,11 +145,13 @@ fn what_a_shell_had_started_before_it_became_bowline_goes_on() {
     let (server, traces) = (Server::start(), Traces::new());
     // One job, and what another one leaves behind when it ends, which bowline adopts.
     let (began, adopted) = (traces.word("began"), traces.word("adopted"));
-    let jobs =
-        format!("sleep 1002 & sh -c 'sleep 1003 & echo $! > {adopted}; until [ -e {began} ]; do sleep 0.01; done' &");
+    let (first, own) = (traces.word("first"), traces.word("own"));
+    let jobs = format!(
+        "sleep 1000 & echo $! > {first}; sh -c 'sleep 1000 & echo $! > {adopted}; until [ -s {began} ]; do sleep 0.01; done' &"
+    );
     let script = format!(
-        "{jobs} until [ -e {adopted} ]; do sleep 0.01; done; exec {BOWLINE} run a --lease 6s -- sh -c '{}'",
-        format_args!("sleep 1004 & echo > {began}; wait")
+        "{jobs} until [ -s {adopted} ]; do sleep 0.01; done; exec {BOWLINE} run a --lease 6s -- sh -c '{}'",
+        format_args!("sleep 1000 & echo $! > {own}; echo > {began}; wait")
     );
     let mut shell = std::process::Command::new("setsid");
     let shell = crate::program::clean(&mut shell).env("BOWLINE_URL", server.url());
@@ -106,8 +163,8 @@ fn what_a_shell_had_started_before_it_became_bowline_goes_on() {
     until("it is adopted", || std::fs::read_to_string(&status).unwrap().lines().any(|line| line == parent));
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
-    let sleeps = |argument: &str| processes("sleep").into_iter().filter(|pid| is_of(*pid, argument)).count();
-    assert_eq!((sleeps("1002"), sleeps("1003"), sleeps("1004")), (1, 1, 0));
+    let lives = |name: &str| std::fs::exists(format!("/proc/{}", traces.lines(name)[0])).unwrap();
+    assert_eq!((lives("first"), lives("adopted"), lives("own")), (true, true, false));
 }
 
 /// The words that start a command as another user whom the starter may not signal, and those that start the starter.

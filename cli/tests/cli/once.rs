@@ -1,6 +1,10 @@
 //! Once in a period, and the other things that a command can run under.
 
+use std::time::Duration;
+
+use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
+use rustix::process::Signal;
 
 use crate::program::{Running, Traces, bowline, code, output, until};
 
@@ -26,6 +30,45 @@ fn the_next_period_has_its_run() {
         assert_eq!(code(&output(&server.url(), &["run", "a", "--once", "1s", "--", "sh", "-c", &script])).0, 0);
         traces.lines("ran").len() == 3
     });
+}
+
+#[test]
+fn a_signal_before_the_run_begins_leaves_the_period_its_run() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let proxy = Proxy::start(server.port());
+    // So that there is time between the client's subscription, which is the end of its connect, and the run.
+    proxy.delay(Duration::from_millis(20));
+    let script = format!("echo ran >> {}", traces.word("ran"));
+    // On a busy machine, a run may begin before the server is stopped from that.
+    for attempt in 0..10 {
+        let name = format!("job-{attempt}");
+        let arguments = ["run", &name, "--once", "1h", "--", "sh", "-c", &script];
+        let mut run = Running::start(bowline(&proxy.url(), &arguments));
+        until("it is connected", || {
+            !redis::cmd("PUBSUB").arg("CHANNELS").query::<Vec<String>>(&mut server.client()).unwrap().is_empty()
+        });
+        let _: () = redis::cmd("CLIENT").arg(&["PAUSE", "600000", "WRITE"]).query(&mut server.client()).unwrap();
+        until("it asks for something", || {
+            let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
+            clients.lines().any(|line| line.contains("flags=b")) || run.0.try_wait().unwrap().is_some()
+        });
+        let has_begun: bool =
+            redis::cmd("EXISTS").arg(format!("bowline:once:{{{name}}}:fence")).query(&mut server.client()).unwrap();
+        if !has_begun {
+            run.signal(Signal::TERM);
+            assert_eq!(run.ended().code(), Some(143));
+        }
+        let _: () = redis::cmd("CLIENT").arg("UNPAUSE").query(&mut server.client()).unwrap();
+        if !has_begun {
+            assert!(traces.lines("ran").is_empty());
+            assert_eq!(code(&output(&server.url(), &arguments)).0, 0);
+            assert_eq!(traces.lines("ran"), ["ran"]);
+            return;
+        }
+        run.ended();
+        let _ = std::fs::remove_file(traces.path("ran"));
+    }
+    panic!("all runs have begun too soon");
 }
 
 #[test]

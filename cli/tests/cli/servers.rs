@@ -65,6 +65,14 @@ fn no_message_contains_a_secret() {
         // Where no URL belongs.
         output(&server.url(), &["ping", &with("redis", "/")]),
         output(&server.url(), &[&with("redis", "/"), "run", "a", "--", "true"]),
+        output(&server.url(), &["ping", "unix:///run/x.sock?user=u&pass=hunter2"]),
+        output(&server.url(), &["ls", "a", "redis-sentinel://u:p@h/?master=m&sentinel_password=hunter2"]),
+        output(&server.url(), &["ping", "redis://u:a 'b\" hunter2@h/"]),
+        output(&server.url(), &["ping", "u:hunter2@h"]),
+        output(&server.url(), &["run", "a", "--lease", "redis://u:hunter2@h/", "--", "true"]),
+        output(&server.url(), &["run", "a", "--kind=redis://u:hunter2@h/", "--", "true"]),
+        output(&server.url(), &["--redis://u:hunter2@h/"]),
+        output("u:hunter2@h", &RUN),
     ];
     for written in [
         "password = 'hunter2'",
@@ -77,6 +85,9 @@ fn no_message_contains_a_secret() {
         outputs
             .push(bowline("", &[&["--config", &file], &RUN[..]].concat()).env_remove("BOWLINE_URL").output().unwrap());
     }
+    // What is no URL is shown.
+    let (_, _, err) = code(&output(&server.url(), &["ping", "more"]));
+    assert!(err.contains("'more'"), "{err}");
     for output in outputs {
         let (found, out, err) = code(&output);
         assert!(found == 125 || out.contains("Usage"), "{found}: {err}");

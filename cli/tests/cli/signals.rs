@@ -42,7 +42,7 @@ fn a_signal_that_nohup_ignores_stays_ignored() {
 }
 
 /// The state of a process, as `ps` shows it.
-fn state(pid: Pid) -> String {
+pub(crate) fn state(pid: Pid) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest[..1].to_owned())
 }

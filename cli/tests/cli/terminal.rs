@@ -6,10 +6,11 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use bowline_testkit::server::Server;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::program::{BOWLINE, Running, Traces, bowline, clean, kill_session, until, waiters};
+use crate::signals::state;
 
 /// An interactive shell at a terminal of its own.
 struct Terminal {
@@ -110,7 +111,7 @@ fn a_command_reads_the_terminal_and_gets_its_keys() {
 
 #[test]
 fn a_job_is_stopped_and_continued_by_the_shell() {
-    let server = Server::start();
+    let (server, traces) = (Server::start(), Traces::new());
     let mut terminal = Terminal::start(&server.url());
     terminal.keys("$B run a --lease 10m -- sh -c 'echo be''gun; read line; echo got:$line'\n");
     terminal.shows("begun");
@@ -120,8 +121,11 @@ fn a_job_is_stopped_and_continued_by_the_shell() {
     terminal.keys("again\n");
     terminal.shows("got:again");
     // In the background, it waits for the terminal as any job does.
-    terminal.keys("$B run a --lease 10m -- sh -c 'read line; echo got:$line' &\n");
-    until("it holds", || server.ttl_ms("bowline:lock:{a}") > 0);
+    let pid = traces.word("pid");
+    terminal.keys(&format!("$B run a --lease 10m -- sh -c 'echo $$ > {pid}; read line; echo got:$line' &\n"));
+    traces.until("pid");
+    let reader = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
+    until("it is stopped", || state(reader) == "T");
     terminal.continues_in_foreground();
     terminal.keys("later\n");
     terminal.shows("got:later");
@@ -138,7 +142,7 @@ fn a_job_that_no_shell_can_continue_is_not_stopped() {
     terminal.shows("waiting for a");
     terminal.keys(CTRL_Z);
     terminal.shows("^Z");
-    holder.signal(rustix::process::Signal::TERM);
+    holder.signal(Signal::TERM);
     holder.ended();
     terminal.shows("begun");
     terminal.keys(CTRL_Z);
@@ -205,6 +209,41 @@ fn top_follows_the_names_and_ends_by_a_key() {
     let (found, _, err) = crate::program::code(&crate::program::output(&server.url(), &["top"]));
     assert_eq!(found, 125);
     assert!(err.contains("top needs a terminal"), "{err}");
+}
+
+#[test]
+fn top_gives_the_terminal_back_when_a_signal_ends_it() {
+    let server = Server::start();
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("stty rows 24 cols 100\n");
+    for (number, wanted) in [(1, "rc=129"), (2, "rc=130"), (3, "rc=131"), (15, "rc=143")] {
+        let traces = Traces::new();
+        terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B top'; echo rc=$?\n", traces.word("pid")));
+        terminal.shows("\x1b[?1049h");
+        terminal.shows("0 names");
+        let pid = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
+        kill_process(pid, Signal::from_named_raw(number).unwrap()).unwrap();
+        terminal.shows("\x1b[?1049l");
+        terminal.shows(wanted);
+    }
+}
+
+#[test]
+fn the_line_of_progress_fits_in_the_window() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let script = format!("echo > {}; sleep 100", traces.word("held"));
+    let _holder = Running::start(bowline(&server.url(), &["run", "a", "--label", "host-7", "--", "sh", "-c", &script]));
+    traces.until("held");
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("stty cols 32; $B run a -- true; echo rc=$?\n");
+    terminal.shows("bowline: waiting for a: place 1");
+    terminal.keys(CTRL_C);
+    let mut rest = String::new();
+    until("the program ends", || {
+        rest.clone_from(&terminal.shown.lock().unwrap());
+        rest.contains("rc=130")
+    });
+    assert!(!rest.contains(" of 1"), "{rest:?}");
 }
 
 #[test]
