@@ -102,10 +102,12 @@ mod tests {
         let site = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: false };
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after: 7 };
         let resource = Parties { parties: 2, keep: 33_000 };
-        let arrival: Vec<_> = resource.acquire(&keys, site, args).args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect();
-        let leave: Vec<_> =
-            resource.cancel(&keys, site, ticket, false).args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect();
-        assert_eq!(arrival[1..5], ["Number(2)", "Number(30000)", "Number(33000)", "Number(7)"]);
-        assert_eq!(leave[1], "Number(33000)");
+        fn words<T>(call: ScriptCall<'_, T>) -> Vec<String> {
+            call.args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect()
+        }
+        let (arrival, leave) =
+            (words(resource.acquire(&keys, site, args)), words(resource.cancel(&keys, site, ticket, false)));
+        assert_eq!(arrival[1..5], ["2", "30000", "33000", "7"]);
+        assert_eq!(leave[1], "33000");
     }
 }

@@ -52,8 +52,8 @@ fn what_is_wrong_with_a_certificate_is_said() {
     let to_plain = format!("rediss://localhost:{}/", server.port());
     let word = |name: &str| folder.word(name);
     let [ca, other, cert, key, of_server] =
-        ["ca.crt", "other.crt", "client.crt", "client.key", "server.key"].map(|name| word(name));
-    let [missing, empty] = ["missing.crt", "empty.crt"].map(|name| word(name));
+        ["ca.crt", "other.crt", "client.crt", "client.key", "server.key"].map(word);
+    let [missing, empty] = ["missing.crt", "empty.crt"].map(word);
     fs::write(&empty, "").unwrap();
     let full = ["--cacert", &ca, "--cert", &cert, "--key", &key];
     for (url, options, told) in [

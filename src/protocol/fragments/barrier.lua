@@ -1,7 +1,7 @@
 -- Fragment: a cyclic barrier.
 -- Expects the locals: barrier, tickets, ended, now, inbox_prefix. Expects the fragment outlive.
--- The hash barrier has `parties`, `generation` (the last one that has ended), `keep` (for how long, in ms, a party of the
--- generation that waits may ask for its end), and per attempt id of which the end is known a number: that of the
+-- The hash barrier has `parties`; `generation`, the last one that has ended; `keep`, for how long, in ms, a party of
+-- the generation that waits may ask for its end; and per attempt id of which the end is known a number: that of the
 -- generation, times PLACES, plus the place of the party, from 0 on, or the reason why it did not pass, from LEFT on.
 -- The sorted set tickets has the attempt ids that wait, with their expiry, and ended those with a number, with the
 -- server's ms until which it is remembered. The server's ms are the floor of the generations, so that no two have the
