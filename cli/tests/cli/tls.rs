@@ -51,8 +51,7 @@ fn what_is_wrong_with_a_certificate_is_said() {
     let plain = url.replace("rediss://", "redis://");
     let to_plain = format!("rediss://localhost:{}/", server.port());
     let word = |name: &str| folder.word(name);
-    let [ca, other, cert, key, of_server] =
-        ["ca.crt", "other.crt", "client.crt", "client.key", "server.key"].map(word);
+    let [ca, other, cert, key, of_server] = ["ca.crt", "other.crt", "client.crt", "client.key", "server.key"].map(word);
     let [missing, empty] = ["missing.crt", "empty.crt"].map(word);
     fs::write(&empty, "").unwrap();
     let full = ["--cacert", &ca, "--cert", &cert, "--key", &key];
