@@ -71,14 +71,15 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   whose arrivals were not lost wait on. If it is the end of a generation that was lost, some of its parties may have
 ///   passed, while the others get `Broken` or `Lost`, or wait on and are counted for another generation.
 /// - A party that was frozen for longer than its end is remembered gets `Lost`. An end is remembered for the client's
-///   lease, [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together; with several clients, the longest of these.
+///   lease (at most 30 min), [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together; with several clients, the longest of these. If
+///   the server's clock is set forward by that time, a party that has not heard of its end yet gets `Lost`, too.
 ///
 /// # Redis keys
 /// - `<prefix>:barrier:{<name>}`, the number of parties, the last generation, and how generations have ended for their
-///   parties, expires 1 h after the last arrival or heartbeat, or after the time that is named above.
+///   parties, and `...:ended`, until when each end is remembered, expire 1 h after the last arrival or heartbeat, or
+///   after the time that is named above if that is longer.
 /// - `...:tickets`, the parties that wait, expires 1 h after the last arrival or heartbeat.
-/// - `...:ended`, until when each end is remembered, expires after the time that is named above.
 ///
 /// # Examples
 /// ```no_run

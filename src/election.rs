@@ -49,8 +49,9 @@ mod state;
 ///   publishes no values, because no server sees all of them: both return
 ///   [`Unsupported`](crate::ErrorKind::Unsupported). Its leader is shown by the
 ///   [label](crate::ConfigBuilder::label) of its clients, which should all have the same one.
-///   [`leader`](Self::leader) asks each master once. It is an [`Unavailable`](crate::ErrorKind::Unavailable) error if
-///   too few answer to tell.
+///   [`leader`](Self::leader) asks each master once or twice. It is an [`Unavailable`](crate::ErrorKind::Unavailable)
+///   error if too few answer to tell. If masters have restarted without their data since this program has campaigned
+///   there, `leader` may tell that nobody leads although somebody does, or tell of a candidate that does not lead yet.
 /// - A leadership is a lease with a fencing token, not a mutex: see [`LockGuard`](crate::LockGuard).
 /// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) that a term has begun, but not what its leader
 ///   publishes. After a failover to a replica without that, the value before is read again.

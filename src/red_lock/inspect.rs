@@ -58,7 +58,12 @@ impl Masters {
 
     /// Who holds the lock by a majority. `None`: nobody can, whatever those masters say that were not heard.
     pub(super) async fn holder(&self, operation: &'static str, name: &str) -> Result<Option<HolderState>> {
-        let state = self.inspect(operation, name).await?;
+        let mut state = self.inspect(operation, name).await?;
+        if state.holder().is_none() && state.is_free() && state.has_votes() {
+            // The masters were not read at one moment: a vote may have ended at one before another one was read, where
+            // it is asked for again. The second look finds it there.
+            state = self.inspect(operation, name).await?;
+        }
         if let Some(holder) = state.holder() {
             return Ok(Some(holder));
         }

@@ -40,6 +40,10 @@ impl RedLockState {
         most + unknown < majority(self.masters.len())
     }
 
+    pub(super) fn has_votes(&self) -> bool {
+        self.tokens().next().is_some()
+    }
+
     /// The tokens that masters whose votes count have accepted.
     fn tokens(&self) -> impl Iterator<Item = Token> {
         self.masters.iter().filter(|master| master.counts).filter_map(MasterState::token)

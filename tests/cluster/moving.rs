@@ -34,6 +34,7 @@ async fn a_key_that_a_script_deletes_is_refused_in_a_moving_slot(_env: Env) {
 /// A holder and a waiter of `name`, so that all keys of the name exist.
 struct Contended {
     env: Env,
+    cluster: Arc<Cluster>,
     client: Client,
     other: Client,
     name: &'static str,
@@ -47,7 +48,7 @@ async fn no_script_stops_half_way_in_a_moving_slot(env: Env) {
     let client = connect(&env, &cluster, &errors).await;
     let other = connect(&env, &cluster, &errors).await;
     type Case = (&'static str, fn(Contended) -> LocalBoxFuture<'static, Ends>);
-    let cases: [Case; 11] = [
+    let cases: [Case; 13] = [
         ("release-to-the-only-waiter", |scene| Box::pin(release(scene, 1))),
         ("release-to-the-first-of-two", |scene| Box::pin(release(scene, 2))),
         ("cancel-the-only-waiter", |scene| Box::pin(cancel(scene))),
@@ -59,9 +60,17 @@ async fn no_script_stops_half_way_in_a_moving_slot(env: Env) {
         ("complete-a-barrier", |scene| Box::pin(barrier(scene, Complete::Pass))),
         ("leave-a-barrier", |scene| Box::pin(barrier(scene, Complete::Leave))),
         ("reset-a-barrier", |scene| Box::pin(barrier(scene, Complete::Reset))),
+        ("break-a-barrier-and-wait", |scene| Box::pin(broken_barrier(scene, 2))),
+        ("break-a-barrier-and-pass", |scene| Box::pin(broken_barrier(scene, 1))),
     ];
     for (case, prepare) in cases {
-        let scene = Contended { env: env.clone(), client: client.clone(), other: other.clone(), name: case };
+        let scene = Contended {
+            env: env.clone(),
+            cluster: cluster.clone(),
+            client: client.clone(),
+            other: other.clone(),
+            name: case,
+        };
         let ends = prepare(scene).await;
         let slot = cluster.slot_of(&format!("{{{case}}}"));
         let from = cluster.owner_of_slot(slot);
@@ -275,5 +284,29 @@ async fn barrier(scene: Contended, how: Complete) -> Ends {
                 assert_eq!(waiting.await.unwrap().unwrap_err(), bowline::ErrorKind::Broken);
             }
         }
+    })
+}
+
+/// One waits whose lease has ended. The arrival that finds it waits with others, or passes alone.
+async fn broken_barrier(scene: Contended, parties: u32) -> Ends {
+    let (barrier, other) = (scene.client.barrier(scene.name, parties), scene.other.barrier(scene.name, 2));
+    let both = scene.client.barrier(scene.name, 2);
+    join(both.wait().into_future(), other.wait().into_future()).await.0.unwrap();
+    let waiting = scene.env.spawn({
+        let other = other.clone();
+        async move { other.wait().await.map_err(|error| error.kind()) }
+    });
+    scene.env.eventually("waits", async || both.inspect().await.unwrap().waiters == 1).await;
+    let tickets = format!("bowline:barrier:{{{}}}:tickets", scene.name);
+    let mut node = scene.cluster.node(scene.cluster.owner_of_slot(scene.cluster.slot_of(&tickets))).client();
+    let ids: Vec<String> = redis::cmd("ZRANGE").arg(&tickets).arg(0).arg(-1).query(&mut node).unwrap();
+    redis::cmd("ZADD").arg(&tickets).arg("XX").arg(1).arg(&ids[0]).exec(&mut node).unwrap();
+    Box::pin(async move {
+        let arrival = scene.env.spawn(barrier.wait().into_future());
+        assert_eq!(waiting.await.unwrap_err(), bowline::ErrorKind::Broken);
+        if parties == 2 {
+            other.wait().await.unwrap();
+        }
+        arrival.await.unwrap();
     })
 }

@@ -56,8 +56,9 @@ async fn candidates_lead_in_their_order(env: Env) {
         last = led.token();
         let leader = elections[0].leader().await.unwrap().unwrap();
         assert_eq!((&*leader.label, leader.term, leader.value), (label, last, None));
-        let since = leader.since.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
-        assert!(since.abs_diff(u128::from(last.get())) < 5_000_000);
+        // The clocks of the masters are that of this machine, or begin with it.
+        let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        assert!(since(leader.since).abs_diff(since(SystemTime::now())) < 3600);
         led.resign().await.unwrap();
     }
     masters.nothing_is_left().await;

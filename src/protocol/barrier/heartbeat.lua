@@ -24,7 +24,7 @@ for i = 2, #ARGV, 2 do
 end
 if any then
   outlive(tickets, QUEUE_TTL)
-  outlive(barrier, math.max(keep, QUEUE_TTL))
+  prolong(keep)
   ends = tonumber(redis.call('ZRANGE', tickets, '0', '0', 'WITHSCORES')[2])
 else
   takes_writes(barrier)

@@ -13,9 +13,12 @@ local ends
 -- The attempt ids that learn their ends by the answer of this call.
 local answered = {}
 
+-- The fields as they were stored.
+local stored
+
 local function load_barrier()
-  local fields = redis.call('HMGET', barrier, 'parties', 'generation', 'keep')
-  parties, generation, keep = tonumber(fields[1]), tonumber(fields[2]) or 0, tonumber(fields[3]) or QUEUE_TTL
+  stored = redis.call('HMGET', barrier, 'parties', 'generation', 'keep')
+  parties, generation, keep = tonumber(stored[1]), tonumber(stored[2]) or 0, tonumber(stored[3]) or QUEUE_TTL
   redis.call('ZCARD', ended)
   ends = tonumber(redis.call('ZRANGE', tickets, '0', '0', 'WITHSCORES')[2])
 end
@@ -36,17 +39,28 @@ local function all_tickets()
   return redis.call('ZRANGE', tickets, '0', MAX_PARTIES - 1)
 end
 
--- Changes fields of the barrier, which lives for as long as a number is remembered.
+-- Lets the keys live for as long as a number is remembered. Both live equally long, because a number without a time
+-- would stay.
+local function prolong(life)
+  life = math.max(life, QUEUE_TTL)
+  outlive(barrier, life)
+  outlive(ended, life)
+end
+
+-- Changes fields of the barrier. A server that is out of memory refuses that, if it is the first write of the script.
 local function store(life, ...)
   redis.call('HSET', barrier, ...)
-  local ok, why = pcall(outlive, barrier, math.max(life, QUEUE_TTL))
+  local ok, why = pcall(prolong, life)
   if ok then return end
-  -- Not a key for ever.
-  if not parties then redis.call('HDEL', barrier, 'parties', 'generation', 'keep') end
+  -- Not a key for ever, and nothing of a call that has failed.
+  for at, field in ipairs({'parties', 'generation', 'keep'}) do
+    if stored[at] then redis.call('HSET', barrier, field, stored[at]) else redis.call('HDEL', barrier, field) end
+  end
   error(why, 0)
 end
 
--- Numbers of which nothing says until when they are remembered, because the sorted set was lost.
+-- Numbers of which nothing says until when they are remembered, because the sorted set was lost. This is the only loop
+-- over all of them, and nothing that the scripts do leads to it.
 local function forget_lost()
   if redis.call('ZCARD', ended) > 0 or redis.call('HLEN', barrier) < 4 then return end
   local all = redis.call('HGETALL', barrier)
@@ -67,9 +81,8 @@ local function note(numbered, life)
   forget_lost()
   redis.call('HSET', barrier, unpack(fields))
   local ok, why = pcall(function()
-    outlive(barrier, math.max(life, QUEUE_TTL))
     redis.call('ZADD', ended, unpack(members))
-    outlive(ended, life)
+    prolong(life)
   end)
   if not ok then
     -- Not a key for ever.

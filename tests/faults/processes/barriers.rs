@@ -77,7 +77,6 @@ fn parties_are_killed_and_stand_still_and_a_generation_passes_as_a_whole() {
                 if round % 2 == 0 {
                     processes[n].kill();
                     killed += 1;
-                    heard.read(&processes[n]);
                 } else {
                     processes[n].signal(Signal::STOP);
                 }
@@ -85,6 +84,8 @@ fn parties_are_killed_and_stand_still_and_a_generation_passes_as_a_whole() {
             thread::sleep(LEASE * 2);
             for n in disturbed {
                 if round % 2 == 0 {
+                    // What it has said last comes through a pipe.
+                    heard.read(&processes[n]);
                     processes[n] = start();
                 } else {
                     processes[n].signal(Signal::CONT);

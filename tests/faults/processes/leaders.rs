@@ -72,6 +72,7 @@ fn leaders_are_killed_stand_still_and_resign_and_one_leads_at_a_time() {
     bounded(|| {
         let server = Server::start();
         let seen = watch(&server.url());
+        until_watched(&server);
         let start = || Process::with(&server, "candidate", LEASE);
         let mut processes: Vec<Process> = (0..4).map(|_| start()).collect();
         let (mut terms, mut waits) = (Vec::new(), Vec::new());
@@ -106,6 +107,15 @@ fn leaders_are_killed_stand_still_and_resign_and_one_leads_at_a_time() {
         }
         check(&seen.lock().unwrap(), &terms);
     });
+}
+
+/// A program that begins to watch later does not see the first term.
+fn until_watched(server: &Server) {
+    let (mut client, began) = (server.client(), Instant::now());
+    while redis::cmd("EXISTS").arg("bowline:election:{a}:watchers").query::<u64>(&mut client).unwrap() == 0 {
+        assert!(began.elapsed() < ms(30_000), "nobody watches");
+        thread::sleep(ms(5));
+    }
 }
 
 /// The process that leads, and its term. Those of earlier terms may still speak.

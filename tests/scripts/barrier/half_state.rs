@@ -41,6 +41,10 @@ fn a_user_who_may_not_set_a_ttl() {
     assert!(lab.try_arrive(&attempt(2, 1)).is_err());
     assert!(lab.try_leave(&a).is_err());
     assert_eq!((lab.inspect().waiters, lab.remembered()), (1, 0));
+    // One of another number of parties, after a lease has ended, leaves no number behind.
+    lab.expire(&a);
+    assert!(lab.with_parties(3, |lab| lab.try_arrive(&attempt(2, 1))).is_err());
+    assert_eq!(lab.inspect().parties, 2);
     lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
 }

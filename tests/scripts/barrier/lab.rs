@@ -237,6 +237,13 @@ impl Barrier {
         timed
     }
 
+    /// For how many ms more the end of the party is remembered.
+    pub fn remembered_for(&mut self, party: &Attempt) -> i64 {
+        let key = self.keys[ENDED].clone();
+        let until: i64 = redis::cmd("ZSCORE").arg(key).arg(&party.id).query(&mut self.connection).unwrap();
+        until - self.now() as i64
+    }
+
     /// The time is over for which all that has ended until now is remembered.
     pub fn outdate(&mut self) {
         let key = self.keys[ENDED].clone();

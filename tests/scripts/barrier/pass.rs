@@ -1,6 +1,8 @@
 //! Arrivals, and generations that pass.
 
-use super::lab::{Arrived, Barrier, ENDED, EXPIRED, End, FORGOTTEN, Inspected, KEEP, LEFT, Reset, State, TICKETS};
+use super::lab::{
+    Arrived, BARRIER, Barrier, ENDED, EXPIRED, End, FORGOTTEN, Inspected, KEEP, LEFT, Reset, State, TICKETS,
+};
 use crate::lab::{Attempt, Inbox, TICKET_TTL, attempt};
 use crate::latch::lab::call;
 
@@ -37,8 +39,11 @@ fn the_last_arrival_lets_all_pass_and_tells_the_others() {
     assert_eq!(places, [0, 1]);
     assert_eq!(lab.read(&told_to[2]), [""; 0], "it has the answer");
     assert_eq!(lab.ttl(TICKETS), -2);
-    let ttl = lab.ttl(ENDED) as u64;
-    assert!((KEEP - 10_000..=KEEP).contains(&ttl), "{ttl}");
+    for party in [&a, &b, &c] {
+        let left = lab.remembered_for(party);
+        assert!((KEEP as i64 - 10_000..=KEEP as i64).contains(&left), "{left}");
+    }
+    assert!(lab.ttl(BARRIER) > 3_000_000 && lab.ttl(ENDED) > 3_000_000);
     assert_eq!(lab.inspect(), Inspected { generation: end.generation, parties: 3, waiters: 0 });
 }
 
@@ -256,7 +261,7 @@ fn a_barrier_that_was_lost_breaks_what_waits() {
     lab.del(0);
     assert_eq!(lab.heartbeat(&[&attempt(3, 1)])[0].end().place, FORGOTTEN);
     // For how long its parties may ask is not known any more.
-    assert!(lab.ttl(ENDED) > 3_000_000);
+    assert!(lab.remembered_for(&attempt(3, 1)) > 3_000_000);
 }
 
 /// Copies of an arrival may be executed until their last moment, and a party may ask for a while after that.
@@ -265,7 +270,8 @@ fn an_end_is_remembered_until_no_copy_can_come() {
     let mut lab = Barrier::of(1);
     let last = lab.now() + 500_000;
     lab.arrive(&attempt(1, 1).not_after(last)).end();
-    assert!((KEEP + 400_000..=KEEP + 500_000).contains(&(lab.ttl(ENDED) as u64)), "{}", lab.ttl(ENDED));
+    let left = lab.remembered_for(&attempt(1, 1));
+    assert!((KEEP as i64 + 400_000..=KEEP as i64 + 500_000).contains(&left), "{left}");
 }
 
 /// A party that has left is remembered, so that a late copy of its arrival does not arrive.
@@ -275,6 +281,33 @@ fn who_has_left_does_not_arrive_later() {
     assert!(!lab.leave(&attempt(1, 1)));
     assert_eq!(lab.arrive(&attempt(1, 1)).end().place, LEFT);
     assert_eq!(lab.inspect().waiters, 0);
-    let ttl = lab.ttl(ENDED) as u64;
-    assert!((KEEP - 10_000..=KEEP).contains(&ttl), "{ttl}");
+    let left = lab.remembered_for(&attempt(1, 1));
+    assert!((KEEP as i64 - 10_000..=KEEP as i64).contains(&left), "{left}");
+}
+
+/// The keys live longer than what they remember, and both as long as parties wait.
+#[test]
+fn what_is_remembered_lives_as_long_as_the_barrier() {
+    let mut lab = Barrier::of(2);
+    let keep = 7_200_000;
+    lab.keep = keep;
+    lab.queue(&[&attempt(1, 1)]);
+    lab.arrive(&attempt(2, 1)).end();
+    assert!(lab.ttl(BARRIER) > 7_000_000 && lab.ttl(ENDED) > 7_000_000);
+    lab.keep = KEEP;
+    let mut lab = Barrier::of(2);
+    lab.queue(&[&attempt(1, 1)]);
+    lab.arrive(&attempt(2, 1)).end();
+    for heartbeat in [false, true] {
+        for key in [BARRIER, ENDED] {
+            let key = lab.keys[key].clone();
+            lab.raw(&["PEXPIRE", &key, "60000"]);
+        }
+        if heartbeat {
+            assert_eq!(lab.heartbeat(&[&attempt(1, 2)]), [State::Waiting]);
+        } else {
+            lab.queue(&[&attempt(1, 2)]);
+        }
+        assert!(lab.ttl(BARRIER) > 3_000_000 && lab.ttl(ENDED) > 3_000_000, "{heartbeat}");
+    }
 }
