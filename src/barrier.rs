@@ -72,8 +72,8 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   passed, while the others get `Broken` or `Lost`, or wait on and are counted for another generation.
 /// - A party that was frozen for longer than its end is remembered gets `Lost`. An end is remembered for the client's
 ///   lease (at most 30 min), [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together; with several clients, the longest of these. If
-///   the server's clock is set forward by that time, a party that has not heard of its end yet gets `Lost`, too.
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) together; with several clients, the longest of these.
+///   If the server's clock is set forward by that time, a party that has not heard of its end yet gets `Lost`, too.
 ///
 /// # Redis keys
 /// - `<prefix>:barrier:{<name>}`, the number of parties, the last generation, and how generations have ended for their
