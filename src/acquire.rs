@@ -78,6 +78,7 @@ pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;
 pub(crate) mod resume;
+pub(crate) mod ticket_only;
 pub(crate) mod wait;
 
 /// One acquisition, from one server.

@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::acquire::ticket_only::wait;
+use crate::call_once::{CopyAnswer, call_once};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, WaiterState, clients_of};
-use crate::latch::once::{CopyAnswer, once};
-use crate::latch::wait::wait;
 use crate::protocol::barrier::end::GenerationEnd;
 use crate::protocol::barrier::keep;
 use crate::protocol::barrier::reply::{BarrierInspected, BarrierReset};
@@ -140,7 +140,7 @@ impl Barrier {
     /// # Cancel safety
     /// After the future is dropped, the generation may or may not have been broken.
     pub async fn reset(&self) -> Result<bool> {
-        once(&self.primitive, "reset", |scripts, keys, call| {
+        call_once(&self.primitive, "reset", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.reset_barrier(keys, call).await? {
                     BarrierReset::Done { broke, now } => (CopyAnswer::Done { outcome: broke, call_again: false }, now),

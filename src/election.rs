@@ -131,7 +131,7 @@ impl Election {
     pub async fn try_campaign(&self) -> Result<Option<Leadership>> {
         const OPERATION: &str = "try_campaign";
         self.candidate.check_label(OPERATION)?;
-        let attempt = TryAcquire::<LockGuard>::new(&self.candidate.primitive, OPERATION, 1).of_nobody();
+        let attempt = TryAcquire::<LockGuard>::new(&self.candidate.primitive, OPERATION, 1).ignoring_holder();
         match Box::pin(attempt.acquired()).await? {
             Some(guard) => Leadership::begin(&self.candidate, guard, OPERATION).await.map(Some),
             None => Ok(None),

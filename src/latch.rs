@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::acquire::ticket_only::wait;
+use crate::call_once::{CopyAnswer, call_once};
 use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -16,11 +18,6 @@ use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchInspected, LatchSet};
 use crate::protocol::limits::{MAX_LISTED, WRITE};
 use crate::runtime::Executor;
-
-use once::{CopyAnswer, once};
-
-pub(crate) mod once;
-pub(crate) mod wait;
 
 /// The largest count of a latch: 1,048,576.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -99,7 +96,7 @@ impl CountDownLatch {
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("ttl must be 100 ms to 30 days, not {ttl:?}"));
         }
-        once(&self.primitive, OPERATION, |scripts, keys, call| {
+        call_once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (CopyAnswer::Done { outcome: true, call_again: false }, now),
@@ -126,7 +123,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// After the future is dropped, the call may or may not have counted.
     pub async fn count_down(&self) -> Result<u64> {
-        once(&self.primitive, "count_down", |scripts, keys, call| {
+        call_once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, call_again, now } => {
@@ -185,7 +182,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// After the future is dropped, the latch may or may not have been deleted.
     pub async fn delete(&self) -> Result<bool> {
-        once(&self.primitive, "delete", |scripts, keys, call| {
+        call_once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, call_again, now } => {
@@ -275,7 +272,7 @@ impl IntoFuture for LatchWait {
                 return Err(error.with_name(&keys.name));
             }
             let gone = "the latch ended, and it is not known whether it was counted down before";
-            wait::wait(context, OPERATION, keys, self.timeout, gone, |_| Ok(())).await
+            wait(context, OPERATION, keys, self.timeout, gone, |_| Ok(())).await
         })
     }
 }

@@ -32,6 +32,7 @@ mod acquire;
 mod ask;
 mod backoff;
 mod barrier;
+mod call_once;
 mod client;
 mod cohort;
 mod config;

@@ -9,6 +9,7 @@ pub(crate) mod barrier;
 mod call;
 pub(crate) mod change;
 mod client;
+pub(crate) mod copy;
 pub(crate) mod dispatch;
 mod drop_waiters;
 pub(crate) mod election;

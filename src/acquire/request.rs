@@ -33,8 +33,8 @@ pub(crate) struct Request {
     /// The holder that can re-enter the hold, if there is one. Before [`choose_holder`](Self::choose_holder), the one
     /// that the caller has named.
     pub(crate) holder: Option<Holder>,
-    /// Whether the hold belongs to no holder, so that nobody re-enters it.
-    pub(crate) is_of_nobody: bool,
+    /// Whether the acquisition takes no notice of the caller's [`Holder`]. Its hold cannot be re-entered.
+    pub(crate) ignores_holder: bool,
     /// Whether the acquisition fails if the holder has the hold already.
     pub(crate) denies_reentry: bool,
     /// Whether the caller chose a fair acquisition. Only the log shows it.
@@ -53,7 +53,7 @@ impl Request {
     /// the first poll, because a task that is spawned in a scope does not belong to the scope. No other hold of the
     /// holder can stand for one that is taken over.
     pub(crate) fn choose_holder(&mut self) {
-        let may_re_enter = self.keys.kind.is_reentrant() && self.resumes.is_none() && !self.is_of_nobody;
+        let may_re_enter = self.keys.kind.is_reentrant() && self.resumes.is_none() && !self.ignores_holder;
         self.holder = self.holder.or_else(Holder::current).filter(|_| may_re_enter);
     }
 

@@ -53,7 +53,7 @@ impl Setup {
 
     fn request(&self, timeout: Option<Duration>) -> Request {
         Request {
-            is_of_nobody: false,
+            ignores_holder: false,
             denies_reentry: false,
             takes_all: false,
             resumes: None,

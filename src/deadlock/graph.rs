@@ -107,9 +107,9 @@ impl Looked {
     }
 }
 
-/// Returns the clients in `stuck` that block other clients in `stuck`. A queue may end in clients that block nobody:
-/// each waits in this queue only, holds nothing that another client in `stuck` waits for, and has only clients of the
-/// same sort behind it. One pass leaves them all out.
+/// Returns the clients in `stuck` that block other clients in it. A client is left out if it waits in one queue only,
+/// if it holds nothing that another client in `stuck` waits for, and if all clients behind it in the queue are left
+/// out.
 fn blocking(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> BTreeSet<Uuid> {
     let holders: BTreeSet<Uuid> = looked.iter().flat_map(|look| look.blocking_by_holds(stuck)).collect();
     let (mut once, mut anchors) = (BTreeSet::new(), holders.clone());

@@ -39,7 +39,7 @@ pub struct Campaign {
 
 impl Campaign {
     pub(super) fn new(candidate: &Candidate) -> Self {
-        let acquire = Acquire::new(&candidate.primitive, "campaign", 1).of_nobody();
+        let acquire = Acquire::new(&candidate.primitive, "campaign", 1).ignoring_holder();
         Self { acquire, candidate: candidate.clone() }
     }
 

@@ -8,9 +8,9 @@ use std::task::{Context as TaskContext, Poll};
 use futures::stream::{self, BoxStream, Stream, StreamExt};
 
 use super::state::Leader;
+use crate::acquire::ticket_only::wait;
 use crate::error::{Error, Result};
 use crate::handle::Primitive;
-use crate::latch::wait::wait;
 use crate::protocol::election::change::StoredChange;
 use crate::protocol::election::{ElectionSeen, What};
 use crate::protocol::kind::Kind;

@@ -8,11 +8,12 @@ use super::Script;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::change::ChangeArgs;
+use super::copy::CallCopy;
 use super::drop_waiters::DropArgs;
 use super::election::{Announcement, What};
 use super::key::{Keys, Named};
 use super::kind::Kind;
-use super::latch::{Latch, LatchCall};
+use super::latch::Latch;
 use super::limits::WRITE;
 use super::names::{Page, PrimitiveKind, Wanted};
 use super::once::RunEnd;
@@ -94,7 +95,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(keys.kind.with(|resource| resource.held().map(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();
-    let copy = LatchCall { id, not_after: 0, known_until: 0, resent: false };
+    let copy = CallCopy { id, not_after: 0, known_until: 0, resent: false };
     calls.add(Latch.set(&keys, SITE, copy, 3, LEASE));
     calls.add(Latch.count_down(&keys, SITE, copy));
     calls.add(Latch.delete(&keys, SITE, copy));

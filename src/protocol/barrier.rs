@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::call::{ScriptCall, Scripts, Site};
+use super::copy::CallCopy;
 use super::failure::Failure;
 use super::key::Keys;
-use super::latch::LatchCall;
 use super::reply::{Acquired, Cancelled, HeartbeatReply};
 use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
 use super::script::scripts;
@@ -53,7 +53,7 @@ impl Resource for Parties {
 }
 
 /// Breaks the generation that waits.
-pub(super) fn reset_call<'a>(keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, BarrierReset> {
+pub(super) fn reset_call<'a>(keys: &'a Keys, site: Site<'a>, copy: CallCopy) -> ScriptCall<'a, BarrierReset> {
     copy.put(ScriptCall::new(&RESET, keys.all(), reset), site, |call| call)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn inspect(keys: &Keys, listed: u32) -> ScriptCall<'_, BarrierInspect
 }
 
 impl Scripts<'_> {
-    pub(crate) async fn reset_barrier(self, keys: &Keys, copy: LatchCall) -> Result<BarrierReset, Failure> {
+    pub(crate) async fn reset_barrier(self, keys: &Keys, copy: CallCopy) -> Result<BarrierReset, Failure> {
         self.send(reset_call(keys, self.site(keys), copy)).await
     }
 

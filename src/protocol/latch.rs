@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::call::{ScriptCall, Scripts, Site};
+use super::copy::CallCopy;
 use super::failure::Failure;
 use super::key::Keys;
 use super::reply::{Acquired, Cancelled, HeartbeatReply};
@@ -14,10 +15,7 @@ use reply::{
     latch_heartbeat_reply, latch_inspected, latch_set, latch_wait,
 };
 
-mod copy;
 pub(crate) mod reply;
-
-pub(crate) use copy::LatchCall;
 
 scripts! {
     "latch", "latch":
@@ -58,18 +56,18 @@ impl Latch {
         self,
         keys: &'a Keys,
         site: Site<'a>,
-        copy: LatchCall,
+        copy: CallCopy,
         count: u32,
         ttl: Duration,
     ) -> ScriptCall<'a, LatchSet> {
         copy.put(ScriptCall::new(&SET, keys.all(), latch_set), site, |call| call.number(count).millis(ttl))
     }
 
-    pub(super) fn count_down<'a>(self, keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, CountedDown> {
+    pub(super) fn count_down<'a>(self, keys: &'a Keys, site: Site<'a>, copy: CallCopy) -> ScriptCall<'a, CountedDown> {
         copy.put(ScriptCall::new(&COUNT_DOWN, keys.all(), counted_down), site, |call| call)
     }
 
-    pub(super) fn delete<'a>(self, keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, LatchDeleted> {
+    pub(super) fn delete<'a>(self, keys: &'a Keys, site: Site<'a>, copy: CallCopy) -> ScriptCall<'a, LatchDeleted> {
         copy.put(ScriptCall::new(&DELETE, keys.all(), latch_deleted), site, |call| call)
     }
 
@@ -83,18 +81,18 @@ impl Scripts<'_> {
     pub(crate) async fn set_latch(
         self,
         keys: &Keys,
-        copy: LatchCall,
+        copy: CallCopy,
         count: u32,
         ttl: Duration,
     ) -> Result<LatchSet, Failure> {
         self.send(Latch.set(keys, self.site(keys), copy, count, ttl)).await
     }
 
-    pub(crate) async fn count_down_latch(self, keys: &Keys, copy: LatchCall) -> Result<CountedDown, Failure> {
+    pub(crate) async fn count_down_latch(self, keys: &Keys, copy: CallCopy) -> Result<CountedDown, Failure> {
         self.send(Latch.count_down(keys, self.site(keys), copy)).await
     }
 
-    pub(crate) async fn delete_latch(self, keys: &Keys, copy: LatchCall) -> Result<LatchDeleted, Failure> {
+    pub(crate) async fn delete_latch(self, keys: &Keys, copy: CallCopy) -> Result<LatchDeleted, Failure> {
         self.send(Latch.delete(keys, self.site(keys), copy)).await
     }
 

@@ -1,5 +1,7 @@
 //! The state of a name on all masters, and who holds it there.
 
+use futures::future::try_join;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::{HolderState, Labels, clients_of};
 use crate::lock::LockState;
@@ -20,9 +22,8 @@ impl Masters {
             }
             let scripts = master.context().scripts();
             let failed = |failure: Failure| failure.into_error(operation);
-            let turn = scripts.inspect_lock(turn, 0).await.map_err(failed)?;
-            let vote = scripts.inspect_lock(vote, 0).await.map_err(failed)?;
-            Ok::<_, Error>((turn, vote))
+            // Sent together: the two are of nearly the same moment, and take one round trip.
+            try_join(scripts.inspect_lock(turn, 0), scripts.inspect_lock(vote, 0)).await.map_err(failed)
         });
         let limit = self.settings.node_timeout.min(self.patience());
         let answers = together(self.executor(), limit, read).await;

@@ -18,6 +18,7 @@ on_masters! {
     candidates_lead_in_their_order,
     a_leader_is_known_as_long_as_a_majority_answers,
     a_leader_with_a_vote_less_is_not_taken_for_none,
+    a_vote_without_a_majority_is_looked_at_twice,
     a_holder_leads_once,
     the_work_of_a_leader_without_a_majority_is_stopped_and_begins_anew,
     what_no_server_knows_alone_is_refused,
@@ -99,6 +100,27 @@ async fn a_leader_with_a_vote_less_is_not_taken_for_none(env: Env) {
     one.gates[2].thaw();
     led.resign().await.unwrap();
     env.eventually("nobody leads", async || election.leader().await.is_ok_and(|leader| leader.is_none())).await;
+    masters.nothing_is_left().await;
+}
+
+/// The masters are not read at one moment, so one look is not enough to say that nobody leads.
+async fn a_vote_without_a_majority_is_looked_at_twice(env: Env) {
+    let masters = Masters::three(&env);
+    let other = masters.program().await;
+    let election = other.locks.election("a");
+    let looks = || other.counts.iter().map(|counts| counts.of("lock_inspect")).sum::<u64>();
+    // Each look reads the turn and the vote on each master.
+    assert_eq!((election.leader().await.unwrap(), looks()), (None, 6));
+    masters.all[0].eval(
+        "redis.call('HSET', 'bowline:vote:{a}', 'x:1', '5') return redis.call('PEXPIRE', 'bowline:vote:{a}', 60000)",
+    );
+    assert_eq!((election.leader().await.unwrap(), looks()), (None, 6 + 12));
+    masters.all[0].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    let led = other.locks.election("a").campaign().await.unwrap();
+    let before = looks();
+    assert_eq!(election.leader().await.unwrap().map(|leader| leader.term), Some(led.token()));
+    assert_eq!(looks() - before, 6, "a majority is believed at once");
+    led.resign().await.unwrap();
     masters.nothing_is_left().await;
 }
 

@@ -54,13 +54,7 @@ impl Signals {
 
     /// A signal that has arrived already.
     pub(super) async fn arrived(&mut self) -> Option<Signal> {
-        // Only then does the runtime take note of what has arrived.
-        tokio::task::yield_now().await;
-        tokio::select! {
-            biased;
-            signal = self.next() => Some(signal),
-            () = std::future::ready(()) => None,
-        }
+        already(self.next()).await
     }
 
     /// The number of the next signal that ends a wait. Without a command, there is nothing else to stop than bowline.
@@ -79,13 +73,7 @@ impl Signals {
 
     /// The number of a signal that has arrived already and ends a wait.
     pub(super) async fn interrupted(&mut self) -> Option<u8> {
-        // As in `arrived`.
-        tokio::task::yield_now().await;
-        tokio::select! {
-            biased;
-            signal = self.interrupt() => Some(signal),
-            () = std::future::ready(()) => None,
-        }
+        already(self.interrupt()).await
     }
 
     /// The number of the signal that ends this program although it has not said good-bye to the server: the second one
@@ -99,6 +87,17 @@ impl Signals {
                 return number(signal);
             }
         }
+    }
+}
+
+/// What the future waits for, if that has happened already.
+async fn already<T>(future: impl Future<Output = T>) -> Option<T> {
+    // Only then does the runtime take note of signals that have arrived.
+    tokio::task::yield_now().await;
+    tokio::select! {
+        biased;
+        happened = future => Some(happened),
+        () = std::future::ready(()) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `ping` and `doctor`.
 
+use std::process::Child;
 use std::time::Duration;
 
 use bowline_testkit::cluster::Cluster;
@@ -74,17 +75,10 @@ fn ping_asks_every_master() {
 #[test]
 fn a_server_that_does_not_answer_is_told_from_missing_rights() {
     let traces = Traces::new();
-    // Long enough for the nodes to stay masters in the eyes of each other.
-    let mut nodes = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
-    let file = traces.word("bowline.toml");
-    let frozen = format!("127.0.0.1:{}", nodes.node(1).port());
-    // The first one is asked where the others are.
-    let url = format!("redis-cluster://127.0.0.1:{}", nodes.node(0).port());
-    std::fs::write(&file, format!("url = '{url}'\ncommand_timeout = '2s'\n")).unwrap();
+    let (mut nodes, frozen, file) = masters(&traces);
     nodes.freeze(1);
     let run = |arguments: &[&str]| {
-        let mut command = bowline("", &[&["--config", &file], arguments].concat());
-        let mut ran = command.env_remove("BOWLINE_URL").spawn().unwrap();
+        let mut ran = with_file(&file, arguments);
         // The frozen one is asked once and not for everything: that would take longer than this waits.
         until("the program ends", || ran.try_wait().unwrap().is_some());
         code(&ran.wait_with_output().unwrap())
@@ -118,15 +112,10 @@ fn a_server_that_does_not_answer_is_told_from_missing_rights() {
 #[test]
 fn a_master_that_dies_while_doctor_watches_is_bad() {
     let traces = Traces::new();
-    let mut nodes = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
-    let file = traces.word("bowline.toml");
-    let frozen = format!("127.0.0.1:{}", nodes.node(1).port());
-    let url = format!("redis-cluster://127.0.0.1:{}", nodes.node(0).port());
-    std::fs::write(&file, format!("url = '{url}'\ncommand_timeout = '2s'\n")).unwrap();
+    let (mut nodes, frozen, file) = masters(&traces);
     let asked = || nodes.nodes().iter().map(|node| calls(node, "time")).collect::<Vec<_>>();
     let before = asked();
-    let mut command = bowline("", &["--config", &file, "doctor", "--json", "--watch", "5s"]);
-    let ran = command.env_remove("BOWLINE_URL").spawn().unwrap();
+    let ran = with_file(&file, &["doctor", "--json", "--watch", "5s"]);
     // The last of what it asks each of them before it watches.
     until("all have answered", || asked().iter().zip(&before).all(|(now, before)| *now >= before + 5));
     nodes.freeze(1);
@@ -143,6 +132,24 @@ fn a_master_that_dies_while_doctor_watches_is_bad() {
         .filter(|(check, _)| *check == "reachable" || *check == "clock")
         .collect();
     assert_eq!(verdicts, [(&"reachable".into(), &"ok".into()), (&"reachable".into(), &"bad".into())], "{findings}");
+}
+
+/// Three masters, the address of the second one, which a test freezes, and a file of settings for programs that use
+/// them.
+fn masters(traces: &Traces) -> (Cluster, String, String) {
+    // Long enough for the nodes to stay masters in the eyes of each other.
+    let nodes = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
+    let file = traces.word("bowline.toml");
+    // The first one is asked where the others are.
+    let url = format!("redis-cluster://127.0.0.1:{}", nodes.node(0).port());
+    std::fs::write(&file, format!("url = '{url}'\ncommand_timeout = '2s'\n")).unwrap();
+    let second = format!("127.0.0.1:{}", nodes.node(1).port());
+    (nodes, second, file)
+}
+
+/// A program whose settings are those of the file.
+fn with_file(file: &str, arguments: &[&str]) -> Child {
+    bowline("", &[&["--config", file], arguments].concat()).env_remove("BOWLINE_URL").spawn().unwrap()
 }
 
 /// How often the server has run a command, also in scripts.

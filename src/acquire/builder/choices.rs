@@ -53,8 +53,8 @@ pub(crate) struct Choices {
     pub(super) at_most: Option<Duration>,
     pub(super) replicas: Option<u32>,
     pub(super) holder: Option<Holder>,
-    /// Whether the hold belongs to no holder, so that nobody re-enters it.
-    pub(super) is_of_nobody: bool,
+    /// Whether the acquisition takes no notice of the caller's [`Holder`]. Its hold cannot be re-entered.
+    pub(super) ignores_holder: bool,
     pub(super) denies_reentry: bool,
     /// Whether to take all permits that are free.
     pub(super) takes_all: bool,
@@ -190,7 +190,7 @@ impl Choices {
             for_retained: self.for_retained.unwrap_or(FOR_RETAINED),
             timeout: self.timeout,
             holder: self.holder,
-            is_of_nobody: self.is_of_nobody,
+            ignores_holder: self.ignores_holder,
             denies_reentry: self.denies_reentry,
             takes_all: self.takes_all,
             resumes: self.resumes.clone(),

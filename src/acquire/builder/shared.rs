@@ -27,9 +27,10 @@ macro_rules! builder {
                 self
             }
 
-            /// Nobody re-enters the hold: two leaderships of one holder would be two leaders.
-            pub(crate) fn of_nobody(mut self) -> Self {
-                self.options.choices.is_of_nobody = true;
+            /// Takes no notice of the caller's [`Holder`], so that the hold cannot be re-entered. A second leadership
+            /// of the same holder would otherwise begin while the first one lasts.
+            pub(crate) fn ignoring_holder(mut self) -> Self {
+                self.options.choices.ignores_holder = true;
                 self
             }
 

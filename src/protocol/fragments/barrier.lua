@@ -107,7 +107,7 @@ local function end_generation(ids, place, step, life)
     numbered[2 * at] = id
   end
   note(numbered, life)
-  store(life, 'generation', string.format('%.0f', last))
+  redis.call('HSET', barrier, 'generation', string.format('%.0f', last))
   generation = last
   return numbered
 end

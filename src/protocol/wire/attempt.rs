@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::super::attempt_id::AttemptId;
-use super::super::latch::LatchCall;
+use super::super::copy::CallCopy;
 
 /// An acquisition attempt.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Attempt {
     pub retained: bool,
 }
 
-/// One copy of a call that changes a latch.
+/// One copy of a call that changes a latch or a barrier.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
     /// The client's id.
@@ -56,9 +56,9 @@ impl Attempt {
 }
 
 impl Copy {
-    pub(super) fn call(self) -> LatchCall {
+    pub(super) fn call(self) -> CallCopy {
         let Self { client, n, not_after, known_until, resent } = self;
-        LatchCall { id: AttemptId { client, n }, not_after, known_until, resent }
+        CallCopy { id: AttemptId { client, n }, not_after, known_until, resent }
     }
 }
 

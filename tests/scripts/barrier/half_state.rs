@@ -2,8 +2,9 @@
 //! what is left when a part of the state is lost.
 
 use super::lab::{BARRIER, Barrier, ENDED, FORGOTTEN, LEFT, Reset, State, TICKETS};
-use crate::lab::{Around, attempt};
+use crate::lab::{Around, Lab, attempt};
 use crate::latch::lab::call;
+use crate::refusals::Refusal;
 
 #[test]
 fn a_wrong_key() {
@@ -79,23 +80,19 @@ fn out_of_memory() {
 /// gone.
 #[test]
 fn a_server_that_takes_no_writes_says_nothing() {
-    let refusals: [(&str, [&[&str]; 2]); 2] = [
-        ("READONLY", [&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]]),
-        (
-            "NOREPLICAS",
-            [&["CONFIG", "SET", "min-replicas-to-write", "1"], &["CONFIG", "SET", "min-replicas-to-write", "0"]],
-        ),
-    ];
-    for (code, [refuse, accept]) in refusals {
-        let mut lab = Barrier::of(2);
+    for refusal in Refusal::ALL {
+        let mut lab = Barrier::on(Lab::on(Refusal::server()), 2);
+        if !refusal.applies(&lab) {
+            continue;
+        }
         let (a, b, waits) = (attempt(1, 1), attempt(2, 1), attempt(3, 1));
         lab.queue(&[&a]);
         lab.arrive(&b).end();
         lab.queue(&[&waits]);
         lab.reset(&call(91));
         lab.queue(&[&attempt(3, 2)]);
-        let before = lab.dump();
-        lab.raw(refuse);
+        refusal.begin(lab.lab());
+        let (code, before) = (&*refusal.code(), lab.dump());
         for party in [&a, &b, &waits, &attempt(3, 2), &attempt(4, 1)] {
             lab.assert_refused(code, |lab| lab.try_arrive(party));
             lab.assert_refused(code, |lab| lab.try_heartbeat(&[party]));
@@ -106,7 +103,7 @@ fn a_server_that_takes_no_writes_says_nothing() {
             lab.assert_refused(code, |lab| lab.try_reset(&call));
         }
         assert_eq!(lab.inspect().waiters, 1, "what there is may be looked at");
-        lab.raw(accept);
+        refusal.end(lab.lab());
         before.assert_same(&lab.dump(), 0);
     }
 }

@@ -1,7 +1,8 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
 use super::lab::{CALLS, Call, Counted, Deleted, LATCH, Latch, Set, State, TICKETS, TTL, call};
-use crate::lab::{Around, attempt};
+use crate::lab::{Around, Lab, attempt};
+use crate::refusals::Refusal;
 
 #[test]
 fn a_wrong_key() {
@@ -113,26 +114,20 @@ fn out_of_memory() {
 /// gone.
 #[test]
 fn a_server_that_takes_no_writes_says_nothing() {
-    let refusals: [(&str, [&[&str]; 2]); 2] = [
-        ("READONLY", [&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]]),
-        (
-            "NOREPLICAS",
-            [&["CONFIG", "SET", "min-replicas-to-write", "1"], &["CONFIG", "SET", "min-replicas-to-write", "0"]],
-        ),
-    ];
-    for (code, [refuse, accept]) in refusals {
+    for refusal in Refusal::ALL {
         for counted in [None, Some(1), Some(0)] {
-            let mut lab = match counted {
-                None => Latch::new(),
-                Some(left) => Latch::of(left + 1),
-            };
+            let mut lab = Latch::on(Lab::on(Refusal::server()));
+            if !refusal.applies(&lab) {
+                continue;
+            }
             let a = attempt(2, 1);
-            if counted.is_some() {
+            if let Some(left) = counted {
+                lab.set(&call(99), left + 1);
                 lab.queue(&[&a]);
                 lab.count_down(&call(1));
             }
-            let before = lab.dump();
-            lab.raw(refuse);
+            refusal.begin(lab.lab());
+            let (code, before) = (&*refusal.code(), lab.dump());
             for resent in [false, true] {
                 // Calls 1 and 99 are remembered if there is a latch.
                 for n in [1, 2, 99] {
@@ -150,7 +145,7 @@ fn a_server_that_takes_no_writes_says_nothing() {
                 Some(1) => assert_eq!(lab.inspect().count, 1, "what there is may be looked at"),
                 _ => lab.assert_refused(code, Latch::try_inspect),
             }
-            lab.raw(accept);
+            refusal.end(lab.lab());
             before.assert_same(&lab.dump(), 0);
         }
     }

@@ -8,9 +8,9 @@ use crate::connection::ConnectionError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::mutant::{self, Mutant};
+use crate::protocol::copy::CallCopy;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
-use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
 /// The server's answer to one copy of a call.
@@ -30,10 +30,10 @@ pub(crate) type TimedAnswer<T> = std::result::Result<(CopyAnswer<T>, ServerMilli
 /// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may
 /// be executed. It is fixed before the first copy whose fate is unknown, and covers all copies that are sent within the
 /// client's retry timeout.
-pub(crate) async fn once<T>(
+pub(crate) async fn call_once<T>(
     primitive: &Primitive,
     operation: &'static str,
-    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, TimedAnswer<T>>,
+    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, CallCopy) -> BoxFuture<'a, TimedAnswer<T>>,
 ) -> Result<T> {
     let context = primitive.context();
     let keys = primitive.keys(operation)?;
@@ -47,7 +47,7 @@ pub(crate) async fn once<T>(
             known_until = context.not_after(sent + context.config.retry_timeout, None);
         }
         let not_after = context.not_after(sent, retry.limit(sent)).min(known_until);
-        let copy = LatchCall { id, not_after, known_until, resent };
+        let copy = CallCopy { id, not_after, known_until, resent };
         let call = pin!(call(context.scripts(), keys, copy));
         match retry.bounded(sent, call).await {
             Ok((said, now)) => {

@@ -1,12 +1,12 @@
-//! The copies of one call that changes a latch.
+//! The copies of one call that changes a latch or a barrier.
 
-use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::call::{ScriptCall, Site};
-use crate::protocol::reply::ServerMillis;
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Site};
+use super::reply::ServerMillis;
 
-/// One copy of a call that changes a latch.
+/// One copy of a call that changes a latch or a barrier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LatchCall {
+pub(crate) struct CallCopy {
     pub(crate) id: AttemptId,
     /// The server refuses this copy after that time.
     pub(crate) not_after: ServerMillis,
@@ -16,9 +16,9 @@ pub(crate) struct LatchCall {
     pub(crate) resent: bool,
 }
 
-impl LatchCall {
+impl CallCopy {
     /// Adds these arguments in the order in which each script expects them. `more` follows the id.
-    pub(in crate::protocol) fn put<'a, T>(
+    pub(super) fn put<'a, T>(
         self,
         call: ScriptCall<'a, T>,
         site: Site<'a>,
