@@ -81,7 +81,7 @@ pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
 pub use election::{Election, ElectionChanges, Leadership};
-pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
+pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
 pub use latch::CountDownLatch;
 pub use limiter::RateLimiter;
 pub use lock::Lock;

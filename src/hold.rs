@@ -12,3 +12,4 @@ pub(crate) mod quorum;
 pub(crate) mod reentry;
 pub(crate) mod run;
 pub(crate) mod source;
+pub(crate) mod upgrade;

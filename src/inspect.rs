@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Named;
-use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::limits::{READ, UPGRADABLE, UPGRADE, WRITE};
 use crate::protocol::ticket::{Claim, Ticket};
 use crate::protocol::token::Token;
 use crate::runtime::timeout;
@@ -62,6 +62,10 @@ pub enum Access {
     Lock,
     /// To read, under a read-write lock.
     Read,
+    /// To read, and perhaps to write later, under a read-write lock.
+    UpgradableRead,
+    /// To become the writer, as the upgradable reader of a read-write lock.
+    Upgrade,
     /// To write, under a read-write lock.
     Write,
     /// So many permits of a semaphore.
@@ -77,6 +81,8 @@ impl Access {
         match claim {
             Claim::Tokens(_) => Self::Lock,
             Claim::Units { units: READ, limit: WRITE } => Self::Read,
+            Claim::Units { units: UPGRADABLE, limit: WRITE } => Self::UpgradableRead,
+            Claim::Units { units: UPGRADE, limit: WRITE } => Self::Upgrade,
             Claim::Units { limit: WRITE, .. } => Self::Write,
             Claim::Units { units, .. } => Self::Permits(units),
             Claim::Nothing => Self::Latch,

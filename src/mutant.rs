@@ -114,6 +114,8 @@ pub enum Mutant {
     DeafWhileAsking,
     /// A hold that is being changed is renewed all the same.
     RenewedWhileChanging,
+    /// An upgrade releases its hold and acquires anew, where it has to wait.
+    UpgradeLetsGo,
     /// A call that changes a latch is sent again as if it were another one.
     CallSentAnew,
     /// A call of a rate limiter whose outcome is unknown is sent again.

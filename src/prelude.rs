@@ -26,5 +26,5 @@
 
 pub use crate::{
     Client, Config, CountDownLatch, Error, ErrorKind, Holder, Lock, LockGuard, Loss, MultiGuard, MultiLock, Permit,
-    ReadGuard, RedLock, RwLock, Semaphore, Token, WriteGuard,
+    ReadGuard, RedLock, RwLock, Semaphore, Token, UpgradableGuard, WriteGuard,
 };

@@ -9,15 +9,20 @@ use crate::ask::ask_to_release;
 use crate::drop_waiters::drop_waiters;
 use crate::error::Result;
 use crate::handle::Primitive;
-use crate::hold::guard::{ReadGuard, WriteGuard};
+use crate::hold::guard::{ReadGuard, UpgradableGuard, WriteGuard};
 use crate::hold::hold_handle::HoldHandle;
-use crate::hold::owner::{HoldOwner, HoldSource, check_not_lost};
-use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
-use crate::protocol::attempt_id::AttemptId;
+use crate::hold::owner::HoldSource;
+use crate::inspect::{Labels, clients_of};
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::{MAX_LISTED, READ, WRITE};
+use crate::protocol::limits::{MAX_LISTED, READ, UPGRADABLE, WRITE};
 use crate::protocol::permits::reply::PermitsInspected;
 use crate::revoke::{Revoked, Whose, force_release};
+
+pub use change::Upgrade;
+pub use state::RwLockState;
+
+mod change;
+mod state;
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
@@ -27,9 +32,9 @@ use crate::revoke::{Revoked, Whose, force_release};
 /// # Guarantees
 /// Those of [`Lock`](crate::Lock), and:
 /// - While a [`WriteGuard`] is valid, no other guard of the name is valid. While a [`ReadGuard`] is valid, no write
-///   guard is.
+///   guard is. While an [`UpgradableGuard`] is valid, no write guard and no other upgradable one is.
 /// - Waiters are served in the order of arrival, so neither readers nor writers starve. Consecutive readers in the
-///   queue are granted together.
+///   queue are granted together. Only an [upgrade](UpgradableGuard::upgrade) goes before all who wait.
 /// - Each write guard has a larger token than the writers before it. The token of a read guard is at least that of the
 ///   writer before it, and smaller than that of the writer after it.
 ///
@@ -39,8 +44,9 @@ use crate::revoke::{Revoked, Whose, force_release};
 /// # Re-entry
 /// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold
 /// stays a writer's until its last guard is gone. A holder that reads and asks to write gets
-/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder, such an acquisition cannot be
-/// recognised: it waits until its timeout.
+/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once, also if it reads by an upgradable guard, or asks for one.
+/// Without a holder, such an acquisition cannot be recognised: it waits until its timeout. A holder that reads by an
+/// upgradable guard may read again in both ways.
 ///
 /// # Redis keys
 /// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
@@ -78,6 +84,14 @@ impl RwLock {
         Acquire::new(&self.primitive, "read", READ)
     }
 
+    /// Acquires for reading with the right to [upgrade](UpgradableGuard::upgrade) to the writer, and waits while others
+    /// write or have this right. It keeps no plain reader out. Set options on the result, then await it.
+    ///
+    /// For work that reads first and then may have to write: nobody writes between the two.
+    pub fn upgradable_read(&self) -> Acquire<UpgradableGuard> {
+        Acquire::new(&self.primitive, "upgradable_read", UPGRADABLE)
+    }
+
     /// Acquires for writing, and waits while others read or write. Set options on the result, then await it.
     pub fn write(&self) -> Acquire<WriteGuard> {
         Acquire::new(&self.primitive, "write", WRITE)
@@ -86,6 +100,12 @@ impl RwLock {
     /// Acquires for reading without waiting. Resolves to `None` if another acquisition writes or waits.
     pub fn try_read(&self) -> TryAcquire<ReadGuard> {
         TryAcquire::new(&self.primitive, "try_read", READ)
+    }
+
+    /// Acquires for reading with the right to upgrade, without waiting. Resolves to `None` if another acquisition writes,
+    /// has this right, or waits.
+    pub fn try_upgradable_read(&self) -> TryAcquire<UpgradableGuard> {
+        TryAcquire::new(&self.primitive, "try_upgradable_read", UPGRADABLE)
     }
 
     /// Acquires for writing without waiting. Resolves to `None` if another acquisition holds the lock or waits.
@@ -127,6 +147,17 @@ impl RwLock {
         resume(&self.primitive, "resume_read", handle, Some(READ)).await
     }
 
+    /// As [`resume_write`](Self::resume_write), for an upgradable reader, which keeps its token.
+    ///
+    /// # Errors
+    /// Those of [`resume_write`](Self::resume_write).
+    ///
+    /// # Cancel safety
+    /// That of [`resume_write`](Self::resume_write).
+    pub async fn resume_upgradable(&self, handle: &HoldHandle) -> Result<UpgradableGuard> {
+        resume(&self.primitive, "resume_upgradable", handle, Some(UPGRADABLE)).await
+    }
+
     /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the
     /// answer arrives.
     ///
@@ -142,18 +173,7 @@ impl RwLock {
         self.primitive.context().observe(now);
         let ids = holds.iter().map(|hold| &*hold.attempt_id);
         let labels = Labels::read(self.primitive.context(), clients_of(ids, &queue)).await;
-        let mut state = RwLockState { writer: None, readers: Vec::new(), waiters, queue: labels.queue(queue) };
-        for hold in holds {
-            let client = AttemptId::client_of(&hold.attempt_id);
-            let holder =
-                HolderState { client, label: labels.get(client), token: hold.token, remaining: hold.left, idle: None };
-            if hold.units == WRITE {
-                state.writer = Some(holder);
-            } else {
-                state.readers.push(holder);
-            }
-        }
-        Ok(state)
+        Ok(RwLockState::of(&labels, holds, (waiters, queue)))
     }
 
     /// Takes the lock away from its readers or its writer and hands it to the next waiters. Meant for operators.
@@ -197,101 +217,8 @@ impl RwLock {
     }
 }
 
-/// The state of a read-write lock, as read by [`RwLock::inspect`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RwLockState {
-    /// The writer, or `None` if no acquisition writes.
-    pub writer: Option<HolderState>,
-    /// The readers: at most 1,000, those whose leases end first.
-    pub readers: Vec<HolderState>,
-    /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
-    /// [cohort](Acquire::non_fair) of writers has at most one ticket.
-    pub waiters: u64,
-    /// Those of the first 100 tickets of the queue that have not expired, in its order.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub queue: Vec<WaiterState>,
-}
-
 impl fmt::Debug for RwLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RwLock").field("name", &self.primitive.name()).finish_non_exhaustive()
     }
-}
-
-impl WriteGuard {
-    /// Turns this writer into a reader in one step. No other writer is granted in between, and the readers at the head
-    /// of the queue are granted too.
-    ///
-    /// The reader keeps the token. A fixed lease starts over and is never shortened. The hold leaves its
-    /// [cohort](Acquire::non_fair). If other guards of the same [`Holder`](crate::Holder) share the hold, it stays a
-    /// writer's until all of them are gone.
-    ///
-    /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
-    /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
-    /// released in the background.
-    ///
-    /// # Cancel safety
-    /// Dropping the future releases the hold in the background.
-    pub async fn downgrade(self) -> Result<ReadGuard> {
-        still_held(&self.owned, "downgrade")?;
-        match Arc::try_unwrap(self.owned.into_owned()) {
-            Err(shared) => Ok(ReadGuard::new(shared)),
-            Ok(owned) => Ok(ReadGuard::new(Box::pin(owned.change("downgrade", READ)).await?)),
-        }
-    }
-}
-
-/// The outcome of [`ReadGuard::try_upgrade`]. `W` and `R` are the guards: those of the async API by default, or those
-/// of the [blocking API](crate::blocking::Upgrade).
-#[derive(Debug)]
-#[must_use = "the lock is released when the guard is dropped"]
-pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
-    /// The guard was the only reader. It writes now, with a new token.
-    Writing(W),
-    /// Others read too, or the guard shares its hold with others of its holder. It still reads, with the same token.
-    ///
-    /// Waiting could deadlock: two readers that both want to write would wait for each other. Release the guard and
-    /// acquire by [`RwLock::write`] instead.
-    Shared(R),
-}
-
-impl ReadGuard {
-    /// Turns the only reader into the writer in one step, ahead of all waiters. Never waits for others. A fixed lease
-    /// starts over, whatever the outcome.
-    ///
-    /// A guard that shares its hold with other guards of the same [`Holder`](crate::Holder) is not upgraded, unless the
-    /// hold is already a writer's.
-    ///
-    /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
-    /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
-    /// released in the background.
-    ///
-    /// # Cancel safety
-    /// Dropping the future releases the hold in the background.
-    pub async fn try_upgrade(self) -> Result<Upgrade> {
-        still_held(&self.owned, "try_upgrade")?;
-        if self.owned.hold.amount == WRITE {
-            return Ok(Upgrade::Writing(WriteGuard::new(self.owned.into_owned())));
-        }
-        match Arc::try_unwrap(self.owned.into_owned()) {
-            Err(shared) => Ok(Upgrade::Shared(Self::new(shared))),
-            Ok(owned) => {
-                let owned = Box::pin(owned.change("try_upgrade", WRITE)).await?;
-                Ok(if owned.hold.amount == WRITE {
-                    Upgrade::Writing(WriteGuard::new(owned))
-                } else {
-                    Upgrade::Shared(Self::new(owned))
-                })
-            }
-        }
-    }
-}
-
-/// Checks the hold locally, because guards that share a hold change it without asking the server.
-fn still_held(owned: &HoldOwner, operation: &'static str) -> Result<()> {
-    check_not_lost(&owned.hold, operation, owned.context().now())
 }

@@ -57,6 +57,8 @@ pub(crate) fn access(access: Access) -> (&'static str, Option<u32>) {
     match access {
         Access::Lock => ("lock", None),
         Access::Read => ("read", None),
+        Access::UpgradableRead => ("upgradable", None),
+        Access::Upgrade => ("upgrade", None),
         Access::Write => ("write", None),
         Access::Permits(permits) => ("permits", Some(permits)),
         Access::Latch => ("latch", None),

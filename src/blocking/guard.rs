@@ -59,6 +59,9 @@ pub struct Guard<G: Held, T = ThisThread> {
 pub type LockGuard<T = ThisThread> = Guard<crate::LockGuard, T>;
 /// A read-write lock held for reading, with the methods of [`Guard`] and of [`bowline::ReadGuard`](crate::ReadGuard).
 pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
+/// A read-write lock held for reading, with the right to upgrade: see
+/// [`bowline::UpgradableGuard`](crate::UpgradableGuard). It also has the methods of [`Guard`].
+pub type UpgradableGuard<T = ThisThread> = Guard<crate::UpgradableGuard, T>;
 /// A read-write lock held for writing, with the methods of [`Guard`] and of [`bowline::WriteGuard`](crate::WriteGuard).
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
 /// Several holds, with the methods of [`Guard`] and of [`bowline::MultiGuard`](crate::MultiGuard).
@@ -185,4 +188,4 @@ macro_rules! left {
     )+};
 }
 
-left!(LockGuard, ReadGuard, WriteGuard, Permit);
+left!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, Permit);

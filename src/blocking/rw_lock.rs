@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
-use super::guard::{Guard, ReadGuard, WriteGuard};
-use super::marker::{AnyThread, ThisThread};
+use super::guard::{Guard, ReadGuard, UpgradableGuard, WriteGuard};
+use super::marker::AnyThread;
 use super::thread::{block, this_thread};
 use crate::{Executor, HoldHandle, Result, Revoked, RwLockState, Whose};
+
+pub use change::Upgrade;
+
+mod change;
 
 /// Like the guard, a `MutexGuard` is `Sync` but not `Send`.
 #[derive(Clone, Debug)]
@@ -25,6 +29,12 @@ impl RwLock {
         self.inner.read().holder(&this_thread()).with_guard()
     }
 
+    /// Acquires for reading with the right to upgrade, for this thread: see
+    /// [`bowline::RwLock::upgradable_read`](crate::RwLock::upgradable_read).
+    pub fn upgradable_read(&self) -> Acquire<crate::UpgradableGuard> {
+        self.inner.upgradable_read().holder(&this_thread()).with_guard()
+    }
+
     /// Acquires for writing, for this thread: see [`bowline::RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Acquire<crate::WriteGuard> {
         self.inner.write().holder(&this_thread()).with_guard()
@@ -33,6 +43,12 @@ impl RwLock {
     /// Acquires for reading if that needs no wait: see [`bowline::RwLock::try_read`](crate::RwLock::try_read).
     pub fn try_read(&self) -> TryAcquire<crate::ReadGuard> {
         self.inner.try_read().holder(&this_thread()).with_guard()
+    }
+
+    /// Acquires for reading with the right to upgrade, if that needs no wait: see
+    /// [`bowline::RwLock::try_upgradable_read`](crate::RwLock::try_upgradable_read).
+    pub fn try_upgradable_read(&self) -> TryAcquire<crate::UpgradableGuard> {
+        self.inner.try_upgradable_read().holder(&this_thread()).with_guard()
     }
 
     /// Acquires for writing if that needs no wait: see [`bowline::RwLock::try_write`](crate::RwLock::try_write).
@@ -68,6 +84,16 @@ impl RwLock {
         Ok(Guard::new(resumed, &self.executor))
     }
 
+    /// Takes over what another program has left: see
+    /// [`bowline::RwLock::resume_upgradable`](crate::RwLock::resume_upgradable). The guard may move to any thread.
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn resume_upgradable(&self, handle: &HoldHandle) -> Result<UpgradableGuard<AnyThread>> {
+        let resumed = block(&self.executor, "resume_upgradable", Box::pin(self.inner.resume_upgradable(handle)))?;
+        Ok(Guard::new(resumed, &self.executor))
+    }
+
     /// Takes the lock from its readers or its writer: see
     /// [`bowline::RwLock::force_release`](crate::RwLock::force_release).
     ///
@@ -91,39 +117,5 @@ impl RwLock {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn ask_to_release(&self, whose: Whose) -> Result<u64> {
         block(&self.executor, "ask_to_release", Box::pin(self.inner.ask_to_release(whose)))
-    }
-}
-
-/// The outcome of [`try_upgrade`](super::Guard::try_upgrade) of a [`ReadGuard`]: [`bowline::Upgrade`](crate::Upgrade)
-/// with blocking guards.
-pub type Upgrade<T = ThisThread> = crate::Upgrade<WriteGuard<T>, ReadGuard<T>>;
-
-impl<T> WriteGuard<T> {
-    /// Turns this writer into a reader in one step: see
-    /// [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
-    ///
-    /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is
-    /// released in the background.
-    pub fn downgrade(self) -> Result<ReadGuard<T>> {
-        let (guard, executor) = self.into_async();
-        let reading = block(&executor, "downgrade", Box::pin(guard.downgrade()))?;
-        Ok(ReadGuard::new(reading, &executor))
-    }
-}
-
-impl<T> ReadGuard<T> {
-    /// Turns the only reader into the writer, without waiting: see
-    /// [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
-    ///
-    /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is
-    /// released in the background.
-    pub fn try_upgrade(self) -> Result<Upgrade<T>> {
-        let (guard, executor) = self.into_async();
-        Ok(match block(&executor, "try_upgrade", Box::pin(guard.try_upgrade()))? {
-            crate::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::new(guard, &executor)),
-            crate::Upgrade::Shared(guard) => Upgrade::Shared(Self::new(guard, &executor)),
-        })
     }
 }

@@ -10,7 +10,8 @@
 //! gets on as soon as holders of enough permits do.
 //!
 //! A ticket does not count if its client holds a part of the same name. It nearly always belongs to another task, or to
-//! a cohort that asks for its next budget ahead.
+//! a cohort that asks for its next budget ahead. The ticket of an upgradable reader that upgrades does count: it waits
+//! for the holds of all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +52,7 @@ impl Looked {
         let of_client = |hold: SeenHold| Some((AttemptId::client_of(&hold.id)?, hold));
         let holds: Vec<_> = holds.into_iter().filter_map(of_client).collect();
         let holders: BTreeSet<Uuid> = holds.iter().map(|(client, _)| *client).collect();
-        queue.retain(|ticket| !holders.contains(&ticket.id.client));
+        queue.retain(|ticket| ticket.claim.goes_first() || !holders.contains(&ticket.id.client));
         Self { name, holds, limit, queue }
     }
 
@@ -137,15 +138,20 @@ impl Held<'_> {
             Claim::Units { units, limit } if limit != WRITE => {
                 !self.holds.is_empty() && self.units.saturating_add(units) > self.limit.unwrap_or(limit)
             }
-            _ => !self.holds.is_empty(),
+            _ => self.of_others(ticket).next().is_some(),
         }
+    }
+
+    /// The holds of other clients.
+    fn of_others(&self, ticket: &Ticket) -> impl Iterator<Item = &(Uuid, SeenHold)> {
+        let waiter = ticket.id.client;
+        self.holds.iter().copied().filter(move |(client, _)| *client != waiter)
     }
 
     /// The holds that the ticket waits for.
     fn blockers(&self, ticket: &Ticket) -> impl Iterator<Item = &(Uuid, SeenHold)> {
-        let is_kept_out = self.keeps_out(ticket);
-        let excludes = move |held: Claim| !(is_reader(ticket.claim) && is_reader(held));
-        self.holds.iter().copied().filter(move |(_, hold)| is_kept_out && excludes(hold.claim))
+        let (is_kept_out, claim) = (self.keeps_out(ticket), ticket.claim);
+        self.of_others(ticket).filter(move |(_, hold)| is_kept_out && excludes(claim, hold.claim))
     }
 }
 
@@ -168,6 +174,17 @@ impl Passed {
     fn has_one_for(&self, ticket: &Ticket) -> bool {
         let passed = if is_reader(ticket.claim) { &self.not_readers } else { &self.all };
         passed.has_another(ticket.id.client)
+    }
+}
+
+/// Whether nobody holds the one while another client holds the other, if permits are left out.
+fn excludes(wanted: Claim, held: Claim) -> bool {
+    match (wanted, held) {
+        // An upgrade asks for the rest, and its client has all units then.
+        (Claim::Units { units, limit: WRITE }, Claim::Units { units: held, .. }) => {
+            wanted.goes_first() || units.saturating_add(held) > WRITE
+        }
+        _ => true,
     }
 }
 

@@ -14,7 +14,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<LuaAnswer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 33] = [
+const COMMANDS: [(&str, usize, usize, Run); 34] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -29,6 +29,7 @@ const COMMANDS: [(&str, usize, usize, Run); 33] = [
     ("LASTSAVE", 0, 0, generic::lastsave),
     ("LINDEX", 2, 2, list::lindex),
     ("LLEN", 1, 1, list::llen),
+    ("LPUSH", 2, MANY, list::lpush),
     ("LREM", 3, 3, list::lrem),
     ("PEXPIRE", 2, 2, generic::pexpire),
     ("PTTL", 1, 1, generic::pttl),
@@ -54,7 +55,8 @@ const MANY: usize = usize::MAX;
 
 /// The commands that Redis flags as writes, even if they change nothing. A server that takes no writes refuses them.
 /// `PUBLISH` is not a write.
-const WRITES: [&str; 10] = ["DEL", "HDEL", "HSET", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
+const WRITES: [&str; 11] =
+    ["DEL", "HDEL", "HSET", "LPUSH", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
 
 /// Runs one command. The first word is its name, in upper or lower case.
 pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {

@@ -85,12 +85,33 @@ pub struct WriteGuard {
     pub(crate) owned: Share,
 }
 
-impl LockGuard {
-    /// The fencing token of this hold. Re-entry and renewal keep it.
-    pub fn token(&self) -> Token {
-        self.owned.hold.token()
-    }
+/// A read-write lock held for reading, by the one reader that may [`upgrade`](Self::upgrade) to the writer. Returned by
+/// acquisitions of a [`RwLock`](crate::RwLock).
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no [`WriteGuard`] of the same name is valid, and no other
+/// upgradable one, with the exceptions of [`LockGuard`]. A drop releases in the background.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct UpgradableGuard {
+    pub(crate) owned: Share,
 }
+
+macro_rules! token {
+    ($($guard:ident),+: $doc:literal) => {$(
+        impl $guard {
+            #[doc = $doc]
+            pub fn token(&self) -> Token {
+                self.owned.hold.token()
+            }
+        }
+    )+};
+}
+
+token!(LockGuard, WriteGuard: "The fencing token of this hold. Re-entry and renewal keep it.");
+token!(
+    ReadGuard, UpgradableGuard:
+    "The fencing token of this reader: at least the token of every writer before it, and smaller than the token of\n\
+     every writer after it. Storage that has seen a larger token knows that this reader is late."
+);
 
 impl LockGuard {
     /// The lease of the hold.
@@ -106,21 +127,6 @@ impl LockGuard {
     /// Ends the run whose hold this is. The guard was never shared.
     pub(crate) async fn end_run(self, end: RunEnd) -> Result<()> {
         release_with(self.owned.into_owned(), &mut With::Outcome(end)).await
-    }
-}
-
-impl ReadGuard {
-    /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of
-    /// every writer after it. Storage that has seen a larger token knows that this reader is late.
-    pub fn token(&self) -> Token {
-        self.owned.hold.token()
-    }
-}
-
-impl WriteGuard {
-    /// The fencing token of this hold. Re-entry and renewal keep it.
-    pub fn token(&self) -> Token {
-        self.owned.hold.token()
     }
 }
 
@@ -248,7 +254,7 @@ macro_rules! guards {
     )+};
 }
 
-guards!(LockGuard, ReadGuard, WriteGuard);
+guards!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::{decode, encode_start};
 use crate::protocol::kind::Kind;
-use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::limits::{READ, UPGRADABLE, WRITE};
 use crate::protocol::ticket::Claim;
 
 /// A hold that was left in Redis for another program. It is returned by
@@ -60,7 +60,7 @@ impl HoldHandle {
         let [lock, rw_lock, semaphore] = [Kind::Lock, Kind::ReadWrite, Kind::Semaphore { limit: 1 }].map(Kind::word);
         let can_be_held = match kind {
             _ if kind == lock => units == 1,
-            _ if kind == rw_lock => units == READ || units == WRITE,
+            _ if kind == rw_lock => [READ, UPGRADABLE, WRITE].contains(&units),
             _ if kind == semaphore => (1..WRITE).contains(&units),
             _ => false,
         };
@@ -107,9 +107,10 @@ impl HoldHandle {
             return Err("the handle is of another name");
         }
         match units.filter(|units| *units != self.units) {
-            Some(WRITE) => Err("the handle is of a reader"),
+            Some(_) if self.units == READ => Err("the handle is of a reader"),
+            Some(_) if self.units == UPGRADABLE => Err("the handle is of an upgradable reader"),
             Some(_) => Err("the handle is of a writer"),
-            _ => Ok(Left { id: self.id, units: self.units, lease: self.lease, is_fixed: self.is_fixed }),
+            None => Ok(Left { id: self.id, units: self.units, lease: self.lease, is_fixed: self.is_fixed }),
         }
     }
 }

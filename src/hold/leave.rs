@@ -1,7 +1,7 @@
 //! Guards that leave their hold to another program.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::guard::{LockGuard, Permit, ReadGuard, Share, WriteGuard};
+use crate::hold::guard::{LockGuard, Permit, ReadGuard, Share, UpgradableGuard, WriteGuard};
 use crate::hold::hold_handle::HoldHandle;
 
 const OPERATION: &str = "into_handle";
@@ -61,6 +61,11 @@ macro_rules! left {
          let guard = other.rw_lock(\"orders\").resume_read(&handle).await?;\n\
          # guard.release().await?;"
     };
+    (@example UpgradableGuard) => {
+        "let handle = client.rw_lock(\"orders\").upgradable_read().await?.into_handle()?;\n\
+         let guard = other.rw_lock(\"orders\").resume_upgradable(&handle).await?;\n\
+         # guard.release().await?;"
+    };
     (@example WriteGuard) => {
         "let handle = client.rw_lock(\"orders\").write().await?.into_handle()?;\n\
          let guard = other.rw_lock(\"orders\").resume_write(&handle).await?;\n\
@@ -68,7 +73,12 @@ macro_rules! left {
     };
 }
 
-left!(LockGuard: "Lock::resume", ReadGuard: "RwLock::resume_read", WriteGuard: "RwLock::resume_write");
+left!(
+    LockGuard: "Lock::resume",
+    ReadGuard: "RwLock::resume_read",
+    UpgradableGuard: "RwLock::resume_upgradable",
+    WriteGuard: "RwLock::resume_write"
+);
 
 impl Permit {
     /// Leaves the permits in Redis for another program, which takes them over with

@@ -1,27 +1,21 @@
 //! What the guards of one hold share, and how the hold ends.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::acquire::confirm::confirm;
 use crate::acquire::member::InCohort;
-use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
-use crate::engine::lease::{Hold, Loss, Term};
+use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::quorum::Ends;
 use crate::hold::source::Source;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::observe::meter::Metered;
-use crate::protocol::change::Changed;
-use crate::protocol::dispatch::ChangeArgs;
-use crate::protocol::limits::WRITE;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::token::Token;
 
+mod change;
 pub(crate) mod release;
 
 /// Who grants the holds of guards.
@@ -75,6 +69,10 @@ impl HoldOwner {
         &self.source.context
     }
 
+    pub(crate) fn source(&self) -> &Arc<HoldSource> {
+        &self.source
+    }
+
     pub(crate) fn of_quorum(mut self, quorum: Arc<dyn Ends>) -> Self {
         self.quorum = Some(quorum);
         self
@@ -86,106 +84,6 @@ impl HoldOwner {
 
     pub(crate) fn guard_count(&self) -> usize {
         self.guards.as_ref().map_or(1, |guards| Arc::strong_count(guards) - 1)
-    }
-
-    /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
-    /// has a new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the
-    /// last guard of the hold. If the future is dropped half-way, both holds are cleaned up in the background.
-    pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
-        let (source, old) = (self.source.clone(), self.hold.clone());
-        let context = &source.context;
-        check_not_lost(&old, operation, context.now())?;
-        let holder = self.holder;
-        // Other tasks of the holder wait until they can enter the new hold.
-        let vacant = holder.map(|holder| source.reentry.reopen(holder, &old.keys));
-        let _ending = context.engine.ending(&old, context.now());
-        // A fixed lease begins again. A lease that was extended is not shortened.
-        let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
-        let Ok(mut pending) = PendingAttempt::open(context, &old.keys, amount, lease) else {
-            drop(self);
-            return Err(context.closed(operation, &old.keys));
-        };
-        // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late
-        // request then finds nothing to change.
-        let mut this = self;
-        // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new
-        // hold does not belong to the cohort.
-        if !mutant::on(Mutant::RenewedWhileChanging) {
-            context.engine.release(&old, context.now());
-        }
-        let changed = this.ask_to_change(operation, lease, &mut pending).await?;
-        // Tasks that watch the old hold learn that it is over, even if the new one fails.
-        let _ = old.release(context.now());
-        let terms = Terms { term: old.term, lease: changed.lease, replicas: old.replicas };
-        let hold = match pending.hold(changed.amount, changed.token, terms, changed.sent) {
-            Ok(Some(hold)) => hold,
-            // The client was closed meanwhile, and closing has cancelled the attempt.
-            Ok(None) => return Err(context.closed(operation, &old.keys)),
-            Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
-        };
-        let mut owned = Self::new(source.clone(), hold, holder);
-        if !confirm(context, operation, &owned.hold).await? {
-            let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
-            return Err(lost_error(&owned.hold, operation, loss));
-        }
-        *owned.kept.get_mut() = *this.kept.get_mut();
-        let owned = Arc::new(owned);
-        if let Some(vacant) = vacant {
-            vacant.fill(&owned);
-        }
-        Ok(owned)
-    }
-
-    /// Sends requests to change the hold to the pending one, until one is answered.
-    async fn ask_to_change(
-        &mut self,
-        operation: &'static str,
-        lease: Duration,
-        pending: &mut PendingAttempt<'_>,
-    ) -> Result<NewHold> {
-        let (context, old) = (self.context().clone(), self.hold.clone());
-        let mut retry = context.retry(operation, &old.keys);
-        loop {
-            let sent = retry.sends();
-            check_not_lost(&old, operation, sent)?;
-            // Closing has cancelled the new attempt id. A later request would change the hold for a client that is
-            // gone.
-            if context.engine.is_closed() {
-                return Err(context.closed(operation, &old.keys));
-            }
-            let lease = old.term.lease(lease, sent);
-            let units = pending.state.amount;
-            let not_after = context.not_after(sent, retry.limit(sent));
-            let args = ChangeArgs { old: old.id, new: pending.id(), units, lease, not_after };
-            let call = pin!(context.scripts().change(&old.keys, WRITE, args));
-            match retry.bounded(sent, call).await {
-                Ok(Changed::Done { token, call_again, now }) => {
-                    self.set_ended(call_again, now);
-                    // The server knows the first token of a grant. A hold that was handed off has a larger one.
-                    return Ok(NewHold { amount: units, token: token.max(old.token()), lease, sent });
-                }
-                // Other holders leave no room. The hold continues as it was, under the new attempt id.
-                Ok(Changed::Busy { call_again: false, now }) => {
-                    self.set_ended(false, now);
-                    return Ok(NewHold { amount: old.amount, token: old.token(), lease, sent });
-                }
-                // There are more expired leases to remove.
-                Ok(Changed::Busy { call_again: true, now }) => {
-                    context.observe(now);
-                    retry.gets_on();
-                }
-                // The request arrived after `not_after`, and the answer has corrected the estimate of the server's
-                // clock.
-                Ok(Changed::Stale { now }) => context.observe(now),
-                Ok(Changed::NotHeld { call_again, now }) => {
-                    self.set_ended(call_again, now);
-                    old.lose(Loss::Gone);
-                    pending.forget();
-                    return Err(lost_error(&old, operation, Loss::Gone));
-                }
-                Err(failure) => retry.again_after(failure).await?,
-            }
-        }
     }
 
     /// Whether the hold can outlive its guards.
@@ -242,14 +140,6 @@ impl HoldOwner {
             self.context().engine.promote_later(&self.hold.keys, self.context().now(), self.hold.lease);
         }
     }
-}
-
-/// The answer to a change.
-struct NewHold {
-    amount: u32,
-    token: Token,
-    lease: Duration,
-    sent: Instant,
 }
 
 /// Fails if the hold is lost.

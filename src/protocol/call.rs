@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::fields::{Fields, decode};
 use super::key::{Keys, inbox_prefix_in};
 use super::script::Script;
-use super::ticket::Ticket;
+use super::ticket::{Claim, Ticket};
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
 
@@ -184,6 +184,14 @@ impl<'a, T> ScriptCall<'a, T> {
         self.word(Word::Spelled(id.text()))
     }
 
+    /// Adds an attempt id, or an empty argument.
+    pub(super) fn maybe_id(self, id: Option<AttemptId>) -> Self {
+        match id {
+            Some(id) => self.id(id),
+            None => self.text(""),
+        }
+    }
+
     pub(super) fn client(self, client: Uuid) -> Self {
         self.word(Word::Spelled(client.to_string()))
     }
@@ -213,8 +221,13 @@ impl<'a, T> ScriptCall<'a, T> {
         self.word(Word::Number(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    pub(super) fn mode(self, wait: bool) -> Self {
-        self.text(if wait { "wait" } else { "try" })
+    /// Adds whether to queue up, and where.
+    pub(super) fn mode(self, wait: bool, claim: Claim) -> Self {
+        self.text(match wait {
+            true if claim.goes_first() => "first",
+            true => "wait",
+            false => "try",
+        })
     }
 
     /// Adds the end of the queue to which the ticket is nearer.

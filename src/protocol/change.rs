@@ -11,6 +11,8 @@ use super::token::Token;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeArgs {
     pub(crate) old: AttemptId,
+    /// A second hold that is given up for the same new one.
+    pub(crate) rest: Option<AttemptId>,
     pub(crate) new: AttemptId,
     pub(crate) units: u32,
     pub(crate) lease: Duration,

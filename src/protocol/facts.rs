@@ -1,6 +1,6 @@
 //! The properties of each kind of resource that are known without a server.
 
-use super::limits::{READ, WRITE};
+use super::limits::WRITE;
 use super::ticket::Claim;
 
 /// The properties that distinguish one kind from the others, apart from its scripts.
@@ -77,8 +77,9 @@ pub(super) const READ_WRITE: Facts = Facts {
     renewed: &["", ":leases"],
     is_reentrant: true,
     joint: |one, other| (one == other).then_some(one),
-    // Readers hold at the same time, so they have nothing to hand off to each other.
-    joins_cohort: |units| units != READ,
+    // Readers hold at the same time, so they have nothing to hand off to each other. What an upgradable reader becomes,
+    // it becomes without a cohort.
+    joins_cohort: |units| units == WRITE,
     asks_ahead: false,
     claim: |units, _| Claim::Units { units, limit: WRITE },
 };

@@ -41,7 +41,7 @@ impl Resource for Leased {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
         ScriptCall::new(self.scripts.acquire, keys.all(), acquired)
             .id(args.ticket.id)
-            .mode(args.wait)
+            .mode(args.wait, args.ticket.claim)
             .millis(args.ticket.lease)
             .number(args.ticket.claim.amount())
             .limit(self.limit)

@@ -9,6 +9,12 @@ pub(crate) const WRITE: u32 = 1 << 20;
 /// A reader takes one unit.
 pub(crate) const READ: u32 = 1;
 
+/// An upgradable reader takes so many units that two of them do not fit, and readers do.
+pub(crate) const UPGRADABLE: u32 = WRITE / 2 + 1;
+
+/// The rest, which an upgradable reader takes before it becomes the writer. Nobody else asks for so many.
+pub(crate) const UPGRADE: u32 = WRITE - UPGRADABLE;
+
 /// The most acquisitions that one grant may serve by local hand-off, and therefore the number of tokens that it
 /// reserves.
 pub(crate) const HANDOFF_BUDGET: u32 = 32;

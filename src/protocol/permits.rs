@@ -61,6 +61,7 @@ impl Permits {
             .number(self.limit)
             .number(args.not_after)
             .site(site)
+            .maybe_id(args.rest)
     }
 
     pub(super) fn drain<'a>(

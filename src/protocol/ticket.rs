@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::limits::MAX_TICKET_TTL;
+use super::limits::{MAX_TICKET_TTL, UPGRADE, WRITE};
 
 /// An entry of a queue. It names the attempt and describes its grant, so that a release can make the grant without
 /// asking the client.
@@ -35,6 +35,12 @@ impl Claim {
             Self::Units { units, .. } => units,
             Self::Nothing => 0,
         }
+    }
+
+    /// Whether the ticket goes before all others. The one that upgrades keeps those out that wait for all units, so it
+    /// must not wait for them.
+    pub(crate) fn goes_first(self) -> bool {
+        matches!(self, Self::Units { units: UPGRADE, limit: WRITE })
     }
 }
 

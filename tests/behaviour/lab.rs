@@ -22,7 +22,7 @@ pub(crate) use acquire::Acquire;
 pub(crate) use barrier::Barrier;
 pub(crate) use client::Client;
 pub(crate) use election::Changes;
-pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
+pub(crate) use guard::{LockGuard, Permit, ReadGuard, UpgradableGuard, Upgrade, WriteGuard};
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

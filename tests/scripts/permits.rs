@@ -18,4 +18,5 @@ mod release;
 mod renew;
 mod sites;
 mod sole;
+mod upgrade;
 mod walk;

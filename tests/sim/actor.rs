@@ -118,7 +118,11 @@ impl Actor {
             let most = if self.random.one_in(4) { permits(name) } else { 2 };
             return What::Permits(1 + self.random.below(most.into()) as u32);
         }
-        if self.random.one_in(3) { What::Write } else { What::Read }
+        match self.random.below(6) {
+            0 | 1 => What::Write,
+            2 => What::Upgradable,
+            _ => What::Read,
+        }
     }
 
     /// Drops the future, wherever it stands by then.
@@ -205,8 +209,11 @@ impl Actor {
     /// Acquires what is held already for the same holder; `None` is that of the scope.
     pub async fn enter(&mut self, name: &str, started: Duration, guard: &Guard, holder: Option<&Holder>) {
         let what = match guard.what() {
-            What::Read | What::Write if self.random.one_in(2) => What::Write,
-            What::Read | What::Write => What::Read,
+            What::Read | What::Upgradable | What::Write => match self.random.below(4) {
+                0 | 1 => What::Write,
+                2 => What::Upgradable,
+                _ => What::Read,
+            },
             what => what,
         };
         let how = How { holder, waits: Some(Waits::default()), ..How::default() };
@@ -220,16 +227,16 @@ impl Actor {
                 self.world.gone(name, &inner);
             }
             Err(error) if error.kind() == ErrorKind::WouldDeadlock => {
-                let expected = (guard.what(), what) == (What::Read, What::Write);
+                let expected = what.units() > guard.units();
                 self.world.must(expected, || format!("{}: {error}", self.name));
             }
             Err(error) => self.failed(name, &error),
         }
     }
 
-    /// A writer may go on as a reader, and the other way round.
+    /// A writer may go on as a reader of either kind, and the other way round.
     async fn change(&mut self, name: &str, started: Duration, guard: Arc<Guard>) -> Option<Arc<Guard>> {
-        if !matches!(guard.what(), What::Read | What::Write) || !self.random.one_in(2) {
+        if matches!(guard.what(), What::Lock | What::Permits(_)) || !self.random.one_in(2) {
             return Some(guard);
         }
         self.world.gone(name, &guard);
@@ -237,27 +244,24 @@ impl Actor {
         let guard = Arc::into_inner(guard).expect("no other task has it");
         let gives_up = self.maybe_gives_up(6, 5 * MS);
         let awake = self.world.machine.awake(self.process);
-        let changed = async {
-            match guard {
-                Guard::Write(guard) => guard.downgrade().await.map(Guard::Read),
-                Guard::Read(guard) => guard.try_upgrade().await.map(|upgraded| match upgraded {
-                    Upgrade::Writing(guard) => Guard::Write(guard),
-                    Upgrade::Shared(guard) => Guard::Read(guard),
-                }),
-                guard => Ok(guard),
-            }
-        };
-        let changed = self.or_give_up(changed, gives_up).await;
-        self.in_time(name, awake, Some(self.world.longest_try()));
+        let (to, wait) = (self.random.below(4), self.random.between(MS, 2000 * MS));
+        let waits = (was == What::Upgradable && to < 2).then_some((to == 0).then_some(wait));
+        let changed = self.or_give_up(changed(guard, to, wait), gives_up).await;
+        let longest = self.world.longest_try();
+        // It asks before the wait and after it.
+        self.in_time(name, awake, waits.map_or(Some(longest), |limit| limit.map(|limit| limit + 2 * longest)));
         match changed {
             Some(Ok(guard)) => {
-                let same = (was, guard.what()) != (What::Read, What::Write);
+                let same = was == What::Write || guard.what() != What::Write;
                 self.log(name, &guard, if guard.what() == was { "not changed" } else { "changed" });
                 let right = if same { guard.token() == token } else { guard.token() > token };
                 self.world.must(right, || format!("I2 {name}: token {token} became {}", guard.token()));
                 let guard = Arc::new(guard);
                 let got = if same { Got::Kept } else { Got::Granted };
                 self.world.acquired(self, name, started, &guard, got);
+                if was == What::Upgradable && !same {
+                    self.world.upgraded(name, token, &guard);
+                }
                 Some(guard)
             }
             Some(Err(error)) => {
@@ -298,5 +302,26 @@ impl Actor {
             _ => false,
         };
         self.world.must(expected, || format!("{}: {error}", self.name));
+    }
+}
+
+/// Changes what is held of a read-write lock: to what is drawn, of the changes that the guard has.
+async fn changed(guard: Guard, to: u64, wait: Duration) -> bowline::Result<Guard> {
+    let upgraded = |upgrade| match upgrade {
+        Upgrade::Writing(guard) => Guard::Write(guard),
+        Upgrade::Shared(guard) => Guard::Upgradable(guard),
+    };
+    match (guard, to) {
+        (Guard::Write(guard), 0) => guard.downgrade_to_upgradable().await.map(Guard::Upgradable),
+        (Guard::Write(guard), _) => guard.downgrade().await.map(Guard::Read),
+        (Guard::Read(guard), _) => guard.try_upgrade().await.map(|upgrade| match upgrade {
+            Upgrade::Writing(guard) => Guard::Write(guard),
+            Upgrade::Shared(guard) => Guard::Read(guard),
+        }),
+        (Guard::Upgradable(guard), 0) => guard.upgrade_within(wait).await.map(upgraded),
+        (Guard::Upgradable(guard), 1) => guard.upgrade().await.map(Guard::Write),
+        (Guard::Upgradable(guard), 2) => guard.try_upgrade().await.map(upgraded),
+        (Guard::Upgradable(guard), _) => guard.downgrade().await.map(Guard::Read),
+        (guard, _) => Ok(guard),
     }
 }

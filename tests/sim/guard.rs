@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use bowline::wire::{PREFIX, Resource};
 use bowline::{
-    Acquire, Client, Held, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard,
+    Acquire, Client, Held, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, UpgradableGuard,
+    WriteGuard,
 };
 
-use crate::judge::view::{WRITE, permits};
+use crate::judge::view::{UPGRADABLE, WRITE, permits};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Lock,
     Read,
+    Upgradable,
     Write,
     Permits(u32),
 }
@@ -24,11 +26,20 @@ impl What {
         !matches!(self, Self::Permits(_))
     }
 
+    pub fn units(self) -> u64 {
+        match self {
+            Self::Lock | Self::Read => 1,
+            Self::Upgradable => UPGRADABLE,
+            Self::Write => WRITE,
+            Self::Permits(count) => count.into(),
+        }
+    }
+
     /// What excludes everybody else.
     pub fn all(self, name: &str) -> Self {
         match self {
             Self::Lock => Self::Lock,
-            Self::Read | Self::Write => Self::Write,
+            Self::Read | Self::Upgradable | Self::Write => Self::Write,
             Self::Permits(_) => Self::Permits(permits(name)),
         }
     }
@@ -58,7 +69,7 @@ impl What {
     pub fn resource(self, name: &str) -> Resource {
         let resource = match self {
             Self::Lock => Resource::lock(PREFIX, name),
-            Self::Read | Self::Write => Resource::read_write(PREFIX, name),
+            Self::Read | Self::Upgradable | Self::Write => Resource::read_write(PREFIX, name),
             Self::Permits(_) => Resource::semaphore(PREFIX, name, permits(name)),
         };
         resource.unwrap()
@@ -98,6 +109,10 @@ impl How<'_> {
             What::Read => {
                 let lock = client.rw_lock(name);
                 Ok(self.reenter(lock.read(), lock.try_read()).await?.map(Guard::Read))
+            }
+            What::Upgradable => {
+                let lock = client.rw_lock(name);
+                Ok(self.reenter(lock.upgradable_read(), lock.try_upgradable_read()).await?.map(Guard::Upgradable))
             }
             What::Write => {
                 let lock = client.rw_lock(name);
@@ -157,6 +172,7 @@ impl How<'_> {
 pub enum Guard {
     Lock(LockGuard),
     Read(ReadGuard),
+    Upgradable(UpgradableGuard),
     Write(WriteGuard),
     Permits(Permit),
 }
@@ -166,17 +182,14 @@ impl Guard {
         match self {
             Self::Lock(_) => What::Lock,
             Self::Read(_) => What::Read,
+            Self::Upgradable(_) => What::Upgradable,
             Self::Write(_) => What::Write,
             Self::Permits(permit) => What::Permits(permit.count()),
         }
     }
 
     pub fn units(&self) -> u64 {
-        match self.what() {
-            What::Lock | What::Read => 1,
-            What::Write => WRITE,
-            What::Permits(count) => count.into(),
-        }
+        self.what().units()
     }
 
     /// 0 for permits.
@@ -184,6 +197,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.token().get(),
             Self::Read(guard) => guard.token().get(),
+            Self::Upgradable(guard) => guard.token().get(),
             Self::Write(guard) => guard.token().get(),
             Self::Permits(_) => 0,
         }
@@ -193,6 +207,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.remaining(),
             Self::Read(guard) => guard.remaining(),
+            Self::Upgradable(guard) => guard.remaining(),
             Self::Write(guard) => guard.remaining(),
             Self::Permits(permit) => permit.remaining(),
         }
@@ -206,6 +221,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.lost().await,
             Self::Read(guard) => guard.lost().await,
+            Self::Upgradable(guard) => guard.lost().await,
             Self::Write(guard) => guard.lost().await,
             Self::Permits(permit) => permit.lost().await,
         }
@@ -215,6 +231,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.protect(work).await,
             Self::Read(guard) => guard.protect(work).await,
+            Self::Upgradable(guard) => guard.protect(work).await,
             Self::Write(guard) => guard.protect(work).await,
             Self::Permits(permit) => permit.protect(work).await,
         }
@@ -224,6 +241,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.extend(lease).await,
             Self::Read(guard) => guard.extend(lease).await,
+            Self::Upgradable(guard) => guard.extend(lease).await,
             Self::Write(guard) => guard.extend(lease).await,
             Self::Permits(permit) => permit.extend(lease).await,
         }
@@ -233,6 +251,7 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.release().await,
             Self::Read(guard) => guard.release().await,
+            Self::Upgradable(guard) => guard.release().await,
             Self::Write(guard) => guard.release().await,
             Self::Permits(permit) => permit.release().await,
         }

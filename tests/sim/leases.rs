@@ -127,6 +127,9 @@ impl Actor {
         match what {
             What::Lock => self.section(name, client.lock(name).lock(), Guard::Lock).await,
             What::Read => self.section(name, client.rw_lock(name).read(), Guard::Read).await,
+            What::Upgradable => {
+                self.section(name, client.rw_lock(name).upgradable_read(), Guard::Upgradable).await;
+            }
             What::Write => self.section(name, client.rw_lock(name).write(), Guard::Write).await,
             What::Permits(count) => self.section(name, semaphore().acquire_many(count), Guard::Permits).await,
         }

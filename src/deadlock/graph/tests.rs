@@ -1,11 +1,15 @@
 use std::time::Duration;
 
 use super::*;
+use crate::protocol::limits::{UPGRADABLE, UPGRADE};
 use crate::protocol::names::PrimitiveKind;
 
 const LOCK: Claim = Claim::Tokens(1);
 const READER: Claim = Claim::Units { units: READ, limit: WRITE };
 const WRITER: Claim = Claim::Units { units: WRITE, limit: WRITE };
+
+const UPGRADABLE_READER: Claim = Claim::Units { units: UPGRADABLE, limit: WRITE };
+const UPGRADE_OF_IT: Claim = Claim::Units { units: UPGRADE, limit: WRITE };
 
 fn permits(units: u32) -> Claim {
     Claim::Units { units, limit: 2 }
@@ -102,6 +106,22 @@ fn who_is_before_in_a_queue_is_in_the_way() {
     // A circle of tickets only: the first of each queue is granted next.
     let looked = [look("a", &[(9, LOCK)], &[(1, LOCK), (2, LOCK)]), look("b", &[(9, LOCK)], &[(2, LOCK), (1, LOCK)])];
     assert_eq!(found(&looked), Vec::<Vec<_>>::new());
+}
+
+#[test]
+fn an_upgrade_waits_for_all_other_readers() {
+    let reads = (1, UPGRADABLE_READER);
+    let looked = |first: &[(u128, Claim)], queue: &[(u128, Claim)]| {
+        found(&[look("a", first, queue), look("b", &[(1, LOCK)], &[(2, LOCK)])])
+    };
+    let circle = vec![vec![by_hold(1, "a", 2), by_hold(2, "b", 1)]];
+    assert_eq!(looked(&[reads, (2, READER)], &[(1, UPGRADE_OF_IT)]), circle);
+    assert_eq!(looked(&[reads], &[(1, UPGRADE_OF_IT)]), Vec::<Vec<_>>::new(), "it does not wait for itself");
+    // Of upgradable readers, one waits for the other, and plain readers do not.
+    assert_eq!(looked(&[(2, UPGRADABLE_READER)], &[reads]), circle);
+    assert_eq!(looked(&[(2, UPGRADABLE_READER)], &[(1, READER)]), Vec::<Vec<_>>::new());
+    assert_eq!(looked(&[(2, READER)], &[reads]), Vec::<Vec<_>>::new());
+    assert_eq!(looked(&[(2, UPGRADABLE_READER)], &[(1, WRITER)]), circle);
 }
 
 #[test]

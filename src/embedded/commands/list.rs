@@ -14,6 +14,12 @@ pub(super) fn rpush(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnsw
     Ok(LuaAnswer::count(list.len()))
 }
 
+pub(super) fn lpush(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    let list = database.get_or_new::<List>(&args[0])?;
+    args[1..].iter().for_each(|item| list.push_front(item.clone()));
+    Ok(LuaAnswer::count(list.len()))
+}
+
 /// `LREM key count element`: removes at most `count` equal elements from the head, or from the tail if `count` is
 /// negative. Zero removes all of them.
 pub(super) fn lrem(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {

@@ -135,6 +135,7 @@ fn hashes() {
         ("HSET h a 1 b", ARITY),
         ("GET h", WRONG_TYPE),
         ("RPUSH h x", WRONG_TYPE),
+        ("LPUSH h x", WRONG_TYPE),
         ("ZADD h 1 x", WRONG_TYPE),
         ("STRLEN h", WRONG_TYPE),
         ("SET h s GET", WRONG_TYPE),
@@ -172,6 +173,10 @@ fn lists() {
         ("EXISTS l", "0"),
         ("RPUSH l a", "1"),
         ("PTTL l", "-1"),
+        ("LPUSH l b c", "3"),
+        ("LINDEX l 0", "'c'"),
+        ("LINDEX l -1", "'a'"),
+        ("LPUSH n d", "1"),
         ("LLEN m", "0"),
         ("HGET l a", WRONG_TYPE),
     ]);

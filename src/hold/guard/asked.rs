@@ -2,7 +2,7 @@
 
 use futures::future::select_all;
 
-use super::{LockGuard, Permit, ReadGuard, Share, WriteGuard};
+use super::{LockGuard, Permit, ReadGuard, Share, UpgradableGuard, WriteGuard};
 
 /// Whether a program has asked the holder to release one of them.
 pub(crate) fn is_asked<'a>(mut shares: impl Iterator<Item = &'a Share>) -> bool {
@@ -78,19 +78,19 @@ macro_rules! asked_as_a_lock {
     )+};
 }
 
-asked_as_a_lock!(ReadGuard, WriteGuard, Permit);
+asked_as_a_lock!(ReadGuard, UpgradableGuard, WriteGuard, Permit);
 
-impl ReadGuard {
-    fn all_shares(&self) -> impl Iterator<Item = &Share> {
-        std::iter::once(&self.owned)
-    }
+macro_rules! one_share {
+    ($($guard:ident),+) => {$(
+        impl $guard {
+            fn all_shares(&self) -> impl Iterator<Item = &Share> {
+                std::iter::once(&self.owned)
+            }
+        }
+    )+};
 }
 
-impl WriteGuard {
-    fn all_shares(&self) -> impl Iterator<Item = &Share> {
-        std::iter::once(&self.owned)
-    }
-}
+one_share!(ReadGuard, UpgradableGuard, WriteGuard);
 
 impl Permit {
     fn all_shares(&self) -> impl Iterator<Item = &Share> {

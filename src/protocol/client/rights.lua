@@ -33,6 +33,8 @@ for n, key in ipairs(KEYS) do
     redis.call('LINDEX', key, 0)
     redis.call('LLEN', key)
     redis.call('RPUSH', key, '')
+    redis.call('UNLINK', key)
+    redis.call('LPUSH', key, '')
   elseif stored == 'string' then
     redis.call('GET', key)
     redis.call('STRLEN', key)

@@ -1,10 +1,10 @@
--- Takes permits, or (mode `wait`) a place in the queue for them.
+-- Takes permits, or a place in the queue for them: the last (mode `wait`) or the first (`first`).
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
 -- Reply: clock | 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now |
 -- FULL length now | STALE now | OVER limit now
 -- The first two are no list: granted, and the server's time in microseconds, which is the token if that is not given.
--- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
+-- mode is `try`, `wait` or `first`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
 -- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or
 -- try), there is more to reap, to drop or to grant than one call may.
 
@@ -133,7 +133,7 @@ if waiters then
   takes_writes(permits)
   return {'FULL', waiters, now}
 end
-enqueue(ticket, already_queued, ARGV[6])
+enqueue(ticket, already_queued, ARGV[6], mode == 'first')
 local more, granted = promote({[ticket] = true})
 drop_ended()
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end

@@ -1,10 +1,12 @@
 -- Gives up one hold for another: with more or fewer units, as a writer becomes a reader and a sole reader the writer,
--- or with as many, as another client takes over what was left for it.
+-- or with as many, as another client takes over what was left for it. Or gives up two, as an upgradable reader that has
+-- got the rest of the units becomes the writer.
 -- KEYS: permits leases queue tickets fence
--- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone
+-- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone rest_id
 -- Reply: CHANGED token more now | BUSY more now | NOT_HELD more now | STALE now
 -- Never waits: BUSY, if the units are not free; then the new hold has as many as the old one, and its token. Either way
--- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The first
+-- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The hold of
+-- rest_id, which may be empty, is over too. NOT_HELD: one of the old holds was not there; then neither is. The first
 -- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
 -- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided
 -- yet). not_after_ms 0 means no limit.
@@ -20,6 +22,7 @@ local fences = limit == ALL_UNITS
 --@include permit_token
 --@include absent
 --@include permits
+--@include permits_end
 --@include load
 --@include queue
 --@include promote
@@ -30,8 +33,10 @@ if held then
   extend(new_id, ARGV[4])
 else
   local old, old_token = held_by(old_id)
-  if not old then
+  local rest = ARGV[9] == '' and 0 or held_by(ARGV[9])
+  if not old or not rest then
     takes_writes(permits)
+    if old then end_hold(old_id, old) elseif rest and rest > 0 then end_hold(ARGV[9], rest) end
     local more = promote({})
     drop_ended()
     return {'NOT_HELD', more, now}
@@ -39,7 +44,7 @@ else
   -- A client that gave up cancels the new attempt id, and the old one if that was its own. If the new one's cancel
   -- comes first, this call must not come between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
-  local busy = units > old and not has_capacity(units - old)
+  local busy = units > old + rest and not has_capacity(units - old - rest)
   -- Some of those in the way may be over.
   if busy and call_again == 1 then return {'BUSY', 1, now} end
   held, token = busy and old or units, old_token
@@ -47,6 +52,7 @@ else
   if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], old_token + HANDOFF_BUDGET - 1) end
   write_hold(new_id, ARGV[4], held, token)
   remove_hold(old_id, old)
+  if rest > 0 then remove_hold(ARGV[9], rest) end
 end
 local more = promote({})
 drop_ended()

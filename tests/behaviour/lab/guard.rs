@@ -14,6 +14,7 @@ use super::thread::{either, on_a_thread};
 
 pub(crate) type LockGuard = Guard<bowline::LockGuard>;
 pub(crate) type ReadGuard = Guard<bowline::ReadGuard>;
+pub(crate) type UpgradableGuard = Guard<bowline::UpgradableGuard>;
 pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
 pub(crate) type Permit = Guard<bowline::Permit>;
 pub(crate) type MultiGuard = Guard<bowline::MultiGuard>;
@@ -25,7 +26,7 @@ type Blocking<G> = blocking::Guard<G, AnyThread>;
 #[derive(Debug)]
 pub(crate) struct Guard<G: Held>(Either<G, Arc<Blocking<G>>>);
 
-pub(crate) type Upgrade = bowline::Upgrade<WriteGuard, ReadGuard>;
+pub(crate) type Upgrade<R = ReadGuard> = bowline::Upgrade<WriteGuard, R>;
 
 impl<G: Held> Guard<G> {
     pub(super) fn of(guard: G) -> Self {
@@ -111,6 +112,36 @@ impl LockGuard {
     }
 }
 
+/// A method that makes a guard another one.
+macro_rules! becomes {
+    ($guard:expr, $method:ident) => {
+        match $guard.0 {
+            Either::Async(guard) => Box::pin(async move { guard.$method().await.map(Guard::of) }),
+            Either::Blocking(guard) => on_a_thread(move || alone(guard).$method().map(Guard::of_blocking)),
+        }
+    };
+}
+
+/// A method that makes a guard a writer's, or leaves it as it is.
+macro_rules! upgrades {
+    ($guard:expr, $method:ident($($arg:expr)?)) => {
+        match $guard.0 {
+            Either::Async(guard) => Box::pin(async move {
+                Ok(match guard.$method($($arg)?).await? {
+                    bowline::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of(guard)),
+                    bowline::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of(guard)),
+                })
+            }),
+            Either::Blocking(guard) => on_a_thread(move || {
+                Ok(match alone(guard).$method($($arg)?)? {
+                    blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of_blocking(guard)),
+                    blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of_blocking(guard)),
+                })
+            }),
+        }
+    };
+}
+
 impl ReadGuard {
     pub(crate) fn guard_count(&self) -> usize {
         either!(&self.0, guard => guard.guard_count())
@@ -121,20 +152,29 @@ impl ReadGuard {
     }
 
     pub(crate) fn try_upgrade(self) -> BoxFuture<'static, Result<Upgrade>> {
-        match self.0 {
-            Either::Async(guard) => Box::pin(async move {
-                Ok(match guard.try_upgrade().await? {
-                    bowline::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of(guard)),
-                    bowline::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of(guard)),
-                })
-            }),
-            Either::Blocking(guard) => on_a_thread(move || {
-                Ok(match alone(guard).try_upgrade()? {
-                    blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of_blocking(guard)),
-                    blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of_blocking(guard)),
-                })
-            }),
-        }
+        upgrades!(self, try_upgrade())
+    }
+}
+
+impl UpgradableGuard {
+    pub(crate) fn token(&self) -> Token {
+        either!(&self.0, guard => guard.token())
+    }
+
+    pub(crate) fn try_upgrade(self) -> BoxFuture<'static, Result<Upgrade<Self>>> {
+        upgrades!(self, try_upgrade())
+    }
+
+    pub(crate) fn upgrade_within(self, timeout: Duration) -> BoxFuture<'static, Result<Upgrade<Self>>> {
+        upgrades!(self, upgrade_within(timeout))
+    }
+
+    pub(crate) fn upgrade(self) -> BoxFuture<'static, Result<WriteGuard>> {
+        becomes!(self, upgrade)
+    }
+
+    pub(crate) fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
+        becomes!(self, downgrade)
     }
 }
 
@@ -148,10 +188,11 @@ impl WriteGuard {
     }
 
     pub(crate) fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
-        match self.0 {
-            Either::Async(guard) => Box::pin(async move { guard.downgrade().await.map(Guard::of) }),
-            Either::Blocking(guard) => on_a_thread(move || alone(guard).downgrade().map(Guard::of_blocking)),
-        }
+        becomes!(self, downgrade)
+    }
+
+    pub(crate) fn downgrade_to_upgradable(self) -> BoxFuture<'static, Result<UpgradableGuard>> {
+        becomes!(self, downgrade_to_upgradable)
     }
 }
 
@@ -227,4 +268,10 @@ macro_rules! handles {
     )+};
 }
 
-handles!(LockGuard: Lock.resume, ReadGuard: RwLock.resume_read, WriteGuard: RwLock.resume_write, Permit: Semaphore.resume);
+handles!(
+    LockGuard: Lock.resume,
+    ReadGuard: RwLock.resume_read,
+    UpgradableGuard: RwLock.resume_upgradable,
+    WriteGuard: RwLock.resume_write,
+    Permit: Semaphore.resume
+);

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 
 use super::Either;
 use super::acquire::Acquire;
-use super::guard::{LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
+use super::guard::{LockGuard, MultiGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
 use super::thread::{call, on_a_thread};
 
 /// An acquisition by `$method` of either API, whose options are set by `$set` or by `$set_blocking`.
@@ -84,6 +84,14 @@ pub(crate) struct RwLock(pub(super) Either<bowline::RwLock, blocking::RwLock>);
 impl RwLock {
     pub(crate) fn read(&self) -> Acquire<ReadGuard> {
         acquire!(self.0, read(), ReadGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn upgradable_read(&self) -> Acquire<UpgradableGuard> {
+        acquire!(self.0, upgradable_read(), UpgradableGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn try_upgradable_read(&self) -> Acquire<Option<UpgradableGuard>> {
+        try_acquire!(self.0, try_upgradable_read(), UpgradableGuard, of_reentrant_try, of_blocking_reentrant_try)
     }
 
     pub(crate) fn write(&self) -> Acquire<WriteGuard> {

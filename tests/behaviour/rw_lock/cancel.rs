@@ -14,6 +14,7 @@ on_every_server! {
     a_write_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing,
     a_downgrade_dropped_after_any_number_of_polls_leaves_nothing,
     an_upgrade_dropped_after_any_number_of_polls_leaves_nothing,
+    an_upgrade_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing,
     a_kept_hold_whose_upgrade_is_dropped_half_way_is_not_left,
     a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in,
 }
@@ -74,6 +75,20 @@ async fn an_upgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     sweep(&env, &other, async |polls| {
         let reading = lock.read().await.unwrap();
         polled(reading.try_upgrade(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+async fn an_upgrade_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    sweep(&env, &other, async |polls| {
+        let (reading, held) = (lock.upgradable_read().await.unwrap(), other.read().await.unwrap());
+        let (written, released) = futures::join!(polled(reading.upgrade(), polls, async || {}), async {
+            env.yield_now().await;
+            held.release().await
+        });
+        released.unwrap();
+        written.map(Result::unwrap)
     })
     .await;
 }

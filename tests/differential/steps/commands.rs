@@ -93,6 +93,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
         of("HLEN", vec![hash()]),
         of("RPUSH", vec![list(), member(), member(), member(), member(), member()]),
         of("RPUSH", vec![list(), member(), member(), member()]),
+        of("LPUSH", vec![list(), member(), member()]),
         of("LREM", vec![list(), integer(), member()]),
         of("LINDEX", vec![list(), integer()]),
         of("LLEN", vec![list()]),

@@ -46,6 +46,15 @@ fn resource(name: &str, limit: u32) -> wire::Resource {
     permits.unwrap()
 }
 
+/// The n-th attempt of a client to read with the right to upgrade, and to take the rest of the units for that.
+pub fn upgradable(client: u32, n: u64) -> Attempt {
+    attempt(client, n).units(ALL / 2 + 1)
+}
+
+pub fn rest(client: u32, n: u64) -> Attempt {
+    attempt(client, n).units(ALL / 2 - 1)
+}
+
 /// The n-th attempt of a client to write.
 pub fn writer(client: u32, n: u64) -> Attempt {
     attempt(client, n).units(ALL)

@@ -202,7 +202,8 @@ impl Step<'_> {
             "acquire" if queue.iter().all(|ticket| ticket.id != ids[0]) => {
                 let units = if self.call.script.name() == "lock_acquire" { 1 } else { number(&self.call, 3) };
                 let lease = Duration::from_millis(number(&self.call, 2));
-                queue.push(Ticket { id: ids[0].to_owned(), units, lease, expires_ms: 0.0 });
+                let at = if arg(&self.call, 1) == "first" { 0 } else { queue.len() };
+                queue.insert(at, Ticket { id: ids[0].to_owned(), units, lease, expires_ms: 0.0 });
             }
             // Whoever drains is behind all others, and takes what they leave.
             "drain" => {

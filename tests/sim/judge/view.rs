@@ -132,6 +132,9 @@ pub fn is_latch(key: &str) -> bool {
 /// The units of a read-write lock; a writer takes them all.
 pub const WRITE: u64 = 1 << 20;
 
+/// Those of the one reader that may become the writer: two such do not fit.
+pub const UPGRADABLE: u64 = WRITE / 2 + 1;
+
 /// How many permits the semaphore of that name has.
 pub fn permits(name: &str) -> u32 {
     2 + name.bytes().last().map_or(0, |last| u32::from(last % 4))

@@ -318,12 +318,12 @@ pub const MUTANTS: &[Row] = &[
         "local more = 0\ndrop_ended()\nif held ~= units then",
     )], PERMITS_FAULT_FREE, I3),
     lua("upgrade_beside_readers", &[(
-        "  local busy = units > old and not has_capacity(units - old)\n",
+        "  local busy = units > old + rest and not has_capacity(units - old - rest)\n",
         "  local busy = false\n",
     )], PERMITS_FAULT_FREE, I5),
     lua("late_change_honoured", &[(
-        "  if not old then\n    takes_writes(permits)\n    local more = promote({})\n    drop_ended()\n    return {'NOT_HELD', more, now}\n  end\n",
-        "  if not old then old, old_token = 0, reserve(0, 0) end\n",
+        "  if not old or not rest then\n",
+        "  if not old then old, old_token = 0, reserve(0, 0) end\n  if not rest then\n",
     )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("refused_change_tried_again", &[(
         "if held then\n  extend(new_id, ARGV[4])\n",
@@ -331,6 +331,9 @@ pub const MUTANTS: &[Row] = &[
         remove_hold(new_id, held)\n  held, token = units, write_hold(new_id, ARGV[4], units)\n\
         elseif held then\n  extend(new_id, ARGV[4])\n",
     )], scene("refused_upgrade"), I10),
+    lua("upgrade_behind_others", &[("ARGV[6], mode == 'first')", "ARGV[6], false)")], PERMITS_FAULT_FREE, I3),
+    lua("upgrade_keeps_the_rest", &[("  if rest > 0 then remove_hold(ARGV[9], rest) end\n", "")], PERMITS_FAULT_FREE, I5),
+    rust("upgrade_lets_go", Mutant::UpgradeLetsGo, PERMITS_FAULT_FREE, &["I6"]),
     rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         (

@@ -18,7 +18,7 @@ const STREAM: &str = "everything";
 
 /// Stands before a script of such a server. `PUBLISH` is replicated whether it has a subscriber or not.
 pub const SPY: &str = r"local redis = (function(server)
-  local writes, wrote = {DEL = 1, HDEL = 1, HSET = 1, LREM = 1, PEXPIRE = 1, RPUSH = 1, SET = 1, UNLINK = 1, ZADD = 1, ZREM = 1}, false
+  local writes, wrote = {DEL = 1, HDEL = 1, HSET = 1, LPUSH = 1, LREM = 1, PEXPIRE = 1, RPUSH = 1, SET = 1, UNLINK = 1, ZADD = 1, ZREM = 1}, false
   local function spied(run)
     return function(command, ...)
       if command == 'PUBLISH' then

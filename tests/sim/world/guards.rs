@@ -43,7 +43,8 @@ impl World {
         let mut seen = Seen { process: actor.process, client: client.clone(), started, guard: guard.clone(), got };
         // Readers form no cohort. Readers inside a writer's holder are an exception.
         let known = seen.known(&key);
-        let asked = self.server.judge.asked(&known).filter(|_| guard.what() != What::Read || known.units == WRITE);
+        let is_reader = matches!(guard.what(), What::Read | What::Upgradable);
+        let asked = self.server.judge.asked(&known).filter(|_| !is_reader || known.units == WRITE);
         let started = asked.map_or(started, |asked| asked.min(started));
         seen.started = started;
         self.server.judge.delivered(&seen.known(&key));
@@ -80,6 +81,20 @@ impl World {
         if let Some(broken) = broken {
             self.must(false, || broken);
         }
+    }
+
+    /// I6: an upgradable reader with that token has become the writer, and nobody has written in between.
+    pub fn upgraded(&self, name: &str, from: u64, guard: &Arc<Guard>) {
+        let key = guard.what().key(name);
+        let between = {
+            let state = self.state.lock().unwrap();
+            let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
+            let seen = seen.filter(|seen| !self.waives(&key, seen, state.lost_at));
+            let mut tokens = state.tokens.get(&key).into_iter().flatten();
+            seen.and_then(|_| tokens.find(|token| (from + 1..guard.token()).contains(*token)).copied())
+        };
+        let to = guard.token();
+        self.must(between.is_none(), || format!("I6 {key}: {between:?} wrote between {from} and its upgrade to {to}"));
     }
 
     /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
@@ -192,7 +207,7 @@ impl State {
         }
         let invariant = match new.guard.what() {
             What::Lock => "I1",
-            What::Read | What::Write => "I6",
+            What::Read | What::Upgradable | What::Write => "I6",
             What::Permits(_) => "I5",
         };
         let others: Vec<_> = others.iter().map(|seen| seen.tell()).collect();
@@ -205,7 +220,7 @@ impl State {
         if new.got != Got::Granted || matches!(new.guard.what(), What::Permits(_)) {
             return None;
         }
-        let reads = new.guard.what() == What::Read;
+        let reads = matches!(new.guard.what(), What::Read | What::Upgradable);
         if waived(new, self.lost_at) {
             return None;
         }

@@ -145,7 +145,16 @@ impl Permits {
     }
 
     pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
-        let args = self.site().change(old.wire(), new.wire()).words();
+        self.try_change_both(old, None, new)
+    }
+
+    /// Gives up two holds.
+    pub fn change_both(&mut self, old: &Attempt, rest: &Attempt, new: &Attempt) -> Changed {
+        self.try_change_both(old, Some(rest), new).unwrap()
+    }
+
+    pub fn try_change_both(&mut self, old: &Attempt, rest: Option<&Attempt>, new: &Attempt) -> Result<Changed, String> {
+        let args = self.site().change_both(old.wire(), rest.map(Attempt::wire), new.wire()).words();
         self.call("permit_change", &args, |words| match &*words.word() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
