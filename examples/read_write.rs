@@ -1,4 +1,5 @@
-//! Many readers or one writer. The writer downgrades to a reader, and the last reader upgrades to the writer.
+//! Many readers or one writer. The writer downgrades to a reader, and the last reader upgrades to the writer. An
+//! upgradable reader waits for the others, and nobody writes before it.
 //!
 //! `cargo run --example read_write`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -49,6 +50,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
             reading.release().await?;
         }
     }
+
+    // Reads first, and writes only if there is something to write. No other writer comes in between.
+    let reading = prices.upgradable_read().await?;
+    let other = prices.read().await?;
+    println!("one upgradable reader beside a plain one");
+    let upgrade = tokio::spawn(async move { reading.upgrade().await });
+    while prices.inspect().await?.waiters < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    other.release().await?;
+    let writing = upgrade.await??;
+    println!("the other has gone: writing, token {}", writing.token());
+    writing.release().await?;
     client.close().await;
     Ok(())
 }

@@ -81,6 +81,9 @@ macro_rules! table {
                     ready(waits!(timeout, client.lock("fixed").lock().expires_after(LEASE)))
                 }),
                 ("read", true, |client, timeout| ready(waits!(timeout, client.rw_lock("read").read()))),
+                ("upgradable_read", true, |client, timeout| {
+                    ready(waits!(timeout, client.rw_lock("upgradable").upgradable_read()))
+                }),
                 ("write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("write").write()))),
                 ("try_read", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_read").try_read()))),
                 ("try_write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_write").try_write()))),
@@ -180,6 +183,11 @@ macro_rules! table {
                     "try_upgrade",
                     false,
             |client, _| holds!(client.rw_lock("try_upgrade").read(), guard => guard.try_upgrade()),
+                ),
+                (
+                    "upgrade",
+                    false,
+            |client, _| holds!(client.rw_lock("upgrade").upgradable_read(), guard => guard.upgrade()),
                 ),
             ],
             queued: &[

@@ -309,6 +309,17 @@ async fn changes_and_extensions_wait_for_the_replica(env: Env) {
     assert_eq!(waits(), 1);
     let Upgrade::Writing(guard) = guard.try_upgrade().await.unwrap() else { panic!("no other reader") };
     assert_eq!(waits(), 1);
+    let guard = guard.downgrade_to_upgradable().await.unwrap();
+    waits();
+    let plain = client.rw_lock("a").read().await.unwrap();
+    waits();
+    let upgrade = env.spawn(guard.upgrade());
+    env.eventually("it waits", async || client.counts.of("permit_acquire") == 1).await;
+    plain.release().await.unwrap();
+    let guard = env.soon("the upgrade", upgrade).await.unwrap();
+    // The one that found another reader, and the one that made it the writer. What it acquired in between is no hold of
+    // the caller's.
+    assert_eq!(waits(), 2);
     guard.release().await.unwrap();
 
     let fixed = client.lock("b").lock().expires_after(ms(20_000)).await.unwrap();

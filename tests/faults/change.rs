@@ -1,8 +1,9 @@
 //! Downgrades and upgrades that get lost, whose answers get lost, and that arrive late.
 
-use bowline::{ErrorKind, ReadGuard, Upgrade};
+use bowline::{ErrorKind, ReadGuard, Result, RwLock, Upgrade, WriteGuard};
+use futures::future::BoxFuture;
 
-use crate::faulty::{Fault, faulty_client};
+use crate::faulty::{Fault, Messages, faulty_client};
 use crate::scene::ms;
 use crate::support::env::{Env, on_every_runtime};
 use crate::support::polled::poll_once;
@@ -14,6 +15,10 @@ on_every_runtime! {
     a_change_that_is_never_answered_leaves_nothing,
     closing_waits_for_a_change_under_way,
     a_change_is_not_sent_again_after_its_client_was_closed,
+    an_upgrade_survives_lost_requests_and_replies,
+    an_upgrade_that_is_never_answered_leaves_nothing,
+    an_upgrade_dropped_before_its_change_arrives_leaves_nothing,
+    an_upgrade_whose_message_is_lost_asks_at_its_heartbeat,
 }
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
@@ -136,4 +141,93 @@ async fn closing_waits_for_a_change_under_way(env: Env) {
     assert_eq!(change.await.unwrap_err().kind(), ErrorKind::Closed);
     closing.await;
     assert_eq!(env.keys(), [] as [&str; 0]);
+}
+
+/// An upgradable reader beside a plain one. The upgrade waits, and is spawned.
+async fn upgrading(env: &Env, lock: &RwLock, other: &RwLock) -> (BoxFuture<'static, Result<WriteGuard>>, ReadGuard) {
+    let (reads, plain) = (lock.upgradable_read().await.unwrap(), other.read().await.unwrap());
+    let upgrade = env.spawn(reads.upgrade());
+    env.eventually("it waits", async || other.inspect().await.unwrap().waiters == 1).await;
+    (upgrade, plain)
+}
+
+async fn an_upgrade_survives_lost_requests_and_replies(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.rw_lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        for script in ["permit_acquire", "permit_change"] {
+            let (reads, plain) = (lock.upgradable_read().await.unwrap(), other.read().await.unwrap());
+            let token = reads.token();
+            if script == "permit_acquire" {
+                faults.next(script, [fault.clone(), fault.clone()]);
+            }
+            let upgrade = env.spawn(reads.upgrade());
+            env.eventually("it waits", async || other.inspect().await.unwrap().waiters == 1).await;
+            if script == "permit_change" {
+                faults.next(script, [fault.clone(), fault.clone()]);
+            }
+            plain.release().await.unwrap();
+            let writes = env.soon("the upgrade", upgrade).await.unwrap();
+            assert!(writes.token() > token);
+            assert!(other.try_read().await.unwrap().is_none());
+            writes.release().await.unwrap();
+            until_free(&env, "a").await;
+        }
+    }
+}
+
+async fn an_upgrade_that_is_never_answered_leaves_nothing(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (upgrade, plain) = upgrading(&env, &client.rw_lock("a"), &other).await;
+        faults.always("permit_change", fault);
+        plain.release().await.unwrap();
+        assert_eq!(env.soon("the upgrade", upgrade).await.unwrap_err().kind(), ErrorKind::Unavailable);
+        until_free(&env, "a").await;
+        faults.heal();
+    }
+}
+
+/// The change of both holds arrives after all three were cancelled.
+async fn an_upgrade_dropped_before_its_change_arrives_leaves_nothing(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (reads, plain) = (client.rw_lock("a").upgradable_read().await.unwrap(), other.read().await.unwrap());
+    let mut upgrade = Box::pin(reads.upgrade());
+    env.eventually("it waits", async || {
+        let _ = poll_once(&mut upgrade).await;
+        other.inspect().await.unwrap().waiters == 1
+    })
+    .await;
+    faults.always("permit_change", Fault::Late);
+    let changes = faults.calls("permit_change");
+    plain.release().await.unwrap();
+    env.eventually("it changes both", async || {
+        let _ = poll_once(&mut upgrade).await;
+        faults.calls("permit_change") > changes
+    })
+    .await;
+    drop(upgrade);
+    until_free(&env, "a").await;
+    faults.heal();
+    for sent in faults.send_late().await {
+        sent.unwrap();
+    }
+    other.try_write().await.unwrap().expect("the late request made no hold").release().await.unwrap();
+    until_free(&env, "a").await;
+}
+
+async fn an_upgrade_whose_message_is_lost_asks_at_its_heartbeat(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(1500))).await;
+    let (upgrade, plain) = upgrading(&env, &client.rw_lock("a"), &other).await;
+    faults.messages(Messages::Swallow);
+    plain.release().await.unwrap();
+    let writes = env.soon("the upgrade", upgrade).await.unwrap();
+    assert!(faults.swallowed() > 0);
+    faults.messages(Messages::Pass);
+    writes.release().await.unwrap();
+    until_free(&env, "a").await;
 }

@@ -257,11 +257,12 @@ impl Actor {
                 let right = if same { guard.token() == token } else { guard.token() > token };
                 self.world.must(right, || format!("I2 {name}: token {token} became {}", guard.token()));
                 let guard = Arc::new(guard);
-                let got = if same { Got::Kept } else { Got::Granted };
+                let got = match was {
+                    _ if same => Got::Kept,
+                    What::Upgradable => Got::Upgraded { from: token },
+                    _ => Got::Granted,
+                };
                 self.world.acquired(self, name, started, &guard, got);
-                if was == What::Upgradable && !same {
-                    self.world.upgraded(name, token, &guard);
-                }
                 Some(guard)
             }
             Some(Err(error)) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, MultiLock, Result, Whose};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join};
 use futures::{FutureExt, StreamExt};
 use uuid::Uuid;
 
@@ -522,6 +522,20 @@ pub const OPERATIONS: &[Operation] = &[
     Operation { name: "downgrade", before: Before::Hold, on: What::Write, start: change, fails: LOST, ..PLAIN },
     Operation { name: "try_upgrade", before: Before::Hold, on: What::Read, start: change, fails: LOST, ..PLAIN },
     Operation {
+        name: "upgradable_read",
+        on: What::Upgradable,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).upgradable_read().await })),
+        ..PLAIN
+    },
+    Operation { name: "upgrade", before: Before::Hold, on: What::Upgradable, start: change, fails: LOST, ..PLAIN },
+    Operation {
+        name: "upgrade beside a reader",
+        on: What::Upgradable,
+        start: |s| shared(s, |client| upgrade_beside_a_reader(client).boxed()),
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
         name: "release of a reader",
         before: Before::Hold,
         on: What::Read,
@@ -652,11 +666,20 @@ fn resume(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
     drops(async move { lock.resume(&handle?).await })
 }
 
+/// Another task of the client reads, and releases while the upgrade waits.
+async fn upgrade_beside_a_reader(client: Client) -> Result<()> {
+    let lock = client.rw_lock(NAME);
+    let (reads, plain) = (lock.upgradable_read().await?, lock.read().await?);
+    let (writes, released) = join(reads.upgrade(), plain.release()).await;
+    released.and(writes.map(drop))
+}
+
 /// A writer goes on as a reader, a reader as a writer.
 fn change(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
     match subject.guard.take().and_then(Arc::into_inner) {
         Some(Guard::Write(guard)) => drops(guard.downgrade()),
         Some(Guard::Read(guard)) => drops(guard.try_upgrade()),
+        Some(Guard::Upgradable(guard)) => drops(guard.upgrade()),
         _ => unreachable!("it holds a read-write lock"),
     }
 }

@@ -26,6 +26,10 @@ pub struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Got {
     Granted,
+    /// An upgradable reader with that token has become the writer.
+    Upgraded {
+        from: u64,
+    },
     /// A writer that goes on as a reader, or what could not be changed.
     Kept,
     /// The hold, with that many units, is another guard's too.
@@ -62,10 +66,13 @@ impl World {
             let overlaps = state.overlaps(&key, &seen, most, |_, _| false).is_some();
             state.waived += u64::from(broken.is_none() && overlaps);
             let broken = broken.or_else(|| state.token(&key, &seen, highest, waived));
+            let broken = broken.or_else(|| state.between(&key, &seen, waived));
             state.remember(&key, &seen, now);
             state.guards.entry(key.clone()).or_default().push(seen);
-            let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
+            let released = if got.is_new() { state.released_at.remove(&key) } else { None };
             let messages = match self.workload {
+                // The client asks once more after the message.
+                _ if matches!(got, Got::Upgraded { .. }) => 4,
                 // If half of a short lease is over when the grant arrives, the client asks again.
                 Workload::Leases => 4,
                 // The guard may go before the client learns that another one wants the lock.
@@ -81,20 +88,6 @@ impl World {
         if let Some(broken) = broken {
             self.must(false, || broken);
         }
-    }
-
-    /// I6: an upgradable reader with that token has become the writer, and nobody has written in between.
-    pub fn upgraded(&self, name: &str, from: u64, guard: &Arc<Guard>) {
-        let key = guard.what().key(name);
-        let between = {
-            let state = self.state.lock().unwrap();
-            let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
-            let seen = seen.filter(|seen| !self.waives(&key, seen, state.lost_at));
-            let mut tokens = state.tokens.get(&key).into_iter().flatten();
-            seen.and_then(|_| tokens.find(|token| (from + 1..guard.token()).contains(*token)).copied())
-        };
-        let to = guard.token();
-        self.must(between.is_none(), || format!("I6 {key}: {between:?} wrote between {from} and its upgrade to {to}"));
     }
 
     /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
@@ -217,7 +210,7 @@ impl State {
     /// I2. Readers share the token of the last writer.
     fn token(&mut self, key: &str, new: &Seen, highest: u64, waived: impl Fn(&Seen, LostAt) -> bool) -> Option<String> {
         let token = new.guard.token();
-        if new.got != Got::Granted || matches!(new.guard.what(), What::Permits(_)) {
+        if !new.got.is_new() || matches!(new.guard.what(), What::Permits(_)) {
             return None;
         }
         let reads = matches!(new.guard.what(), What::Read | What::Upgradable);
@@ -230,16 +223,31 @@ impl State {
         let right = if reads { token >= highest } else { token > highest };
         (!right).then(|| format!("I2 {key}: token {token} after {highest}"))
     }
+
+    /// I6: nobody has written between what an upgradable reader has read and what it writes.
+    fn between(&self, key: &str, new: &Seen, waived: impl Fn(&Seen, LostAt) -> bool) -> Option<String> {
+        let Got::Upgraded { from } = new.got else { return None };
+        let to = new.guard.token();
+        let between = self.tokens.get(key)?.range(from + 1..to).next().filter(|_| !waived(new, self.lost_at))?;
+        Some(format!("I6 {key}: {between} wrote between {from} and its upgrade to {to}"))
+    }
+}
+
+impl Got {
+    /// No other guard had the hold before.
+    pub fn is_new(self) -> bool {
+        matches!(self, Self::Granted | Self::Upgraded { .. })
+    }
 }
 
 impl Seen {
     fn known<'a>(&'a self, key: &'a str) -> Known<'a> {
         let units = match self.got {
             Got::Entered { units } => units,
-            Got::Granted | Got::Kept => self.guard.units(),
+            Got::Granted | Got::Upgraded { .. } | Got::Kept => self.guard.units(),
         };
         let (client, token) = (&*self.client, self.guard.token());
-        Known { key, client, units, token, is_new: self.got == Got::Granted }
+        Known { key, client, units, token, is_new: self.got.is_new() }
     }
 
     fn tell(&self) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guards::{Got, Seen};
+use super::guards::Seen;
 use super::{State, World};
 use crate::guard::{Guard, What};
 use crate::histories::{Histories, Past};
@@ -19,7 +19,7 @@ impl State {
     /// A guard is given out.
     pub(super) fn remember(&mut self, key: &str, seen: &Seen, now: Duration) {
         let is_alone = matches!(seen.guard.what(), What::Lock | What::Write);
-        if is_alone && seen.got == Got::Granted {
+        if is_alone && seen.got.is_new() {
             let owner = Owner { client: seen.client.clone(), units: seen.guard.units() };
             self.histories.remember(key, &seen.guard, owner, seen.started, now);
         } else {
