@@ -92,7 +92,10 @@ pub(crate) struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> HoldOwner {
-        let metered = Metered::held(self.source.context.observed(self.request.operation, &hold.keys));
+        // The rest that an upgrade acquires is no hold of the caller's.
+        let is_rest = hold.keys.kind.claim(hold.amount).goes_first();
+        let metered = || Metered::held(self.source.context.observed(self.request.operation, &hold.keys));
+        let metered = (!is_rest).then(metered);
         HoldOwner::new(self.source.clone(), hold, self.request.holder).metered(metered)
     }
 }

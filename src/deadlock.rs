@@ -32,7 +32,8 @@ mod graph;
 /// All of these existed at the same time, between the two looks.
 ///
 /// # Guarantees
-/// A deadlock of clients that each wait for a name of which they hold nothing is found, if it lasts for the whole
+/// A deadlock of clients that each wait for a name of which they hold nothing, or
+/// [upgrade](crate::UpgradableGuard::upgrade), is found, if it lasts for the whole
 /// search, and if no name in it has more than 1,000 holds or 1,000 waiters. Of many deadlocks, at most 100 are
 /// returned, and each client is in one of them.
 ///
@@ -43,7 +44,8 @@ mod graph;
 /// - A deadlock that ends by itself is reported, too: one with a wait that has a timeout, a hold with a fixed lease, a
 ///   hold that was [kept](crate::LockGuard::keep), or a client that was killed. Set [`lasting`](Self::lasting) to more
 ///   than the longest lease, and to more than your work takes, to see only those that last.
-/// - A client that waits for a name of which it holds a part does not count as waiting for it, because another of its
+/// - A client that waits for a name of which it holds a part does not count as waiting for it, unless it upgrades,
+///   because another of its
 ///   tasks may be about to release that part. Two clients that each have one of two permits, and each want one more,
 ///   are therefore not reported.
 /// - What clients wait for elsewhere is not known: other Redis servers, other prefixes, and a

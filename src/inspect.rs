@@ -64,7 +64,7 @@ pub enum Access {
     Read,
     /// To read, and perhaps to write later, under a read-write lock.
     UpgradableRead,
-    /// To become the writer, as the upgradable reader of a read-write lock.
+    /// That the other readers release, to upgrade under a read-write lock.
     Upgrade,
     /// To write, under a read-write lock.
     Write,

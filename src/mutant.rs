@@ -114,6 +114,8 @@ pub enum Mutant {
     DeafWhileAsking,
     /// A hold that is being changed is renewed all the same.
     RenewedWhileChanging,
+    /// The same, of the second hold that an upgrade gives up.
+    RestRenewedWhileChanging,
     /// An upgrade releases its hold and acquires anew, where it has to wait.
     UpgradeLetsGo,
     /// A call that changes a latch is sent again as if it were another one.

@@ -34,7 +34,8 @@ mod state;
 /// - While a [`WriteGuard`] is valid, no other guard of the name is valid. While a [`ReadGuard`] is valid, no write
 ///   guard is. While an [`UpgradableGuard`] is valid, no write guard and no other upgradable one is.
 /// - Waiters are served in the order of arrival, so neither readers nor writers starve. Consecutive readers in the
-///   queue are granted together. Only an [upgrade](UpgradableGuard::upgrade) goes before all who wait.
+///   queue are granted together. Only an [upgrade](UpgradableGuard::upgrade) goes before all
+///   waiters, so a program that downgrades and upgrades again and again may keep them out.
 /// - Each write guard has a larger token than the writers before it. The token of a read guard is at least that of the
 ///   writer before it, and smaller than that of the writer after it.
 ///
@@ -44,9 +45,9 @@ mod state;
 /// # Re-entry
 /// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold
 /// stays a writer's until its last guard is gone. A holder that reads and asks to write gets
-/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once, also if it reads by an upgradable guard, or asks for one.
-/// Without a holder, such an acquisition cannot be recognised: it waits until its timeout. A holder that reads by an
-/// upgradable guard may read again in both ways.
+/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once, also if it reads by an upgradable guard, or asks for
+/// one. Without a holder, such an acquisition cannot be recognised: it waits until its timeout. A holder that reads by
+/// an upgradable guard may read again in both ways.
 ///
 /// # Redis keys
 /// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
@@ -102,8 +103,8 @@ impl RwLock {
         TryAcquire::new(&self.primitive, "try_read", READ)
     }
 
-    /// Acquires for reading with the right to upgrade, without waiting. Resolves to `None` if another acquisition writes,
-    /// has this right, or waits.
+    /// Acquires for reading with the right to upgrade, without waiting. Resolves to `None` if another acquisition
+    /// writes, has this right, or waits.
     pub fn try_upgradable_read(&self) -> TryAcquire<UpgradableGuard> {
         TryAcquire::new(&self.primitive, "try_upgradable_read", UPGRADABLE)
     }

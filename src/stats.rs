@@ -15,8 +15,9 @@ pub struct Stats {
     /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting
     /// members of [cohorts](crate::Acquire::non_fair).
     pub waiting: u64,
-    /// Granted acquisitions, and changes between reading and writing. One that [waits for
-    /// replicas](crate::ConfigBuilder::acknowledged_by) counts once they have acknowledged it.
+    /// Granted acquisitions, and changes between reading and writing. An [upgrade](crate::UpgradableGuard::upgrade)
+    /// that waits counts three times: it tries, acquires what it lacks, and makes both one hold. An acquisition that
+    /// [waits for replicas](crate::ConfigBuilder::acknowledged_by) counts once they have acknowledged it.
     pub acquired: u64,
     /// Acquisitions that were granted by a hand-off within a [cohort](crate::Acquire::non_fair), without a command.
     /// They are also counted in `acquired`.

@@ -54,6 +54,11 @@ pub(crate) const VOTE: Pauses = pauses(50, 150);
 /// would be polling. The longest still comes several times per lease.
 pub(crate) const HEARTBEAT: Pauses = pauses(50, 3_200);
 
+/// How often, and with which pause, an upgrade looks whether a hold that has no other guard is still looked at by
+/// another task, which takes microseconds.
+pub(crate) const LOOKED_AT: u32 = 10;
+pub(crate) const LOOKS: Duration = Duration::from_millis(1);
+
 /// Before a candidate campaigns again, or a stream of changes goes on, after an error that may pass. The request was
 /// repeated for the client's retry timeout, but that may be zero.
 pub(crate) const AGAIN: Duration = Duration::from_secs(1);

@@ -24,6 +24,10 @@ use crate::protocol::seen::{Seen, SeenHold};
 use crate::protocol::ticket::{Claim, Ticket};
 use crate::protocol::token::Token;
 
+use passed::Passed;
+
+mod passed;
+
 /// A name and what was stored of it.
 #[derive(Clone, Debug)]
 pub(super) struct Looked {
@@ -155,32 +159,10 @@ impl Held<'_> {
     }
 }
 
-/// The tickets that were passed on the way through a queue, as far as the next ones need to know them.
-#[derive(Default)]
-struct Passed {
-    all: Two,
-    not_readers: Two,
-}
-
-impl Passed {
-    fn add(&mut self, ticket: &Ticket) {
-        self.all.add(ticket.id.client);
-        if !is_reader(ticket.claim) {
-            self.not_readers.add(ticket.id.client);
-        }
-    }
-
-    /// Whether a ticket of another client was passed that is not a reader's too. One of these two waits for the other.
-    fn has_one_for(&self, ticket: &Ticket) -> bool {
-        let passed = if is_reader(ticket.claim) { &self.not_readers } else { &self.all };
-        passed.has_another(ticket.id.client)
-    }
-}
-
-/// Whether nobody holds the one while another client holds the other, if permits are left out.
+/// Whether two clients can never have both at once. Permits count as if they could not.
 fn excludes(wanted: Claim, held: Claim) -> bool {
     match (wanted, held) {
-        // An upgrade asks for the rest, and its client has all units then.
+        // An upgrade asks for the rest of the units, and has all of them once it is granted.
         (Claim::Units { units, limit: WRITE }, Claim::Units { units: held, .. }) => {
             wanted.goes_first() || units.saturating_add(held) > WRITE
         }
@@ -199,22 +181,6 @@ fn is_reader(claim: Claim) -> bool {
 
 fn units_of(claim: Claim) -> u32 {
     if let Claim::Units { units, .. } = claim { units } else { 0 }
-}
-
-/// Up to two different clients. That is enough to tell whether any other client than a given one was added.
-#[derive(Default)]
-struct Two(Vec<Uuid>);
-
-impl Two {
-    fn add(&mut self, client: Uuid) {
-        if self.0.len() < 2 && !self.0.contains(&client) {
-            self.0.push(client);
-        }
-    }
-
-    fn has_another(&self, client: Uuid) -> bool {
-        self.0.iter().any(|other| *other != client)
-    }
 }
 
 /// Cycles of clients that wait for each other: of those through a client, the one with the fewest waits behind others

@@ -163,8 +163,9 @@ impl Attempts {
 
     /// Whether the ticket of the attempt is nearer to the tail of its queue.
     pub(super) fn is_near_tail(&self, n: u64, now: Instant) -> bool {
-        let queued_at = self.open.get(&n).and_then(|attempt| attempt.queued_at);
-        queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL)
+        let Some(attempt) = self.open.get(&n) else { return false };
+        let goes_first = attempt.keys.kind.claim(attempt.amount).goes_first();
+        attempt.queued_at.filter(|_| !goes_first).is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL)
     }
 
     /// Called when a reply that may have carried messages about the name was lost. The heartbeats of its tickets become

@@ -24,7 +24,8 @@ pub enum ErrorKind {
     /// The request is for more permits than the limit of the semaphore, or than the burst of the rate limiter.
     OverLimit,
     /// The caller would wait for itself: its holder already reads and asks to write, its holder already holds what it
-    /// asks for and [re-entry is denied](crate::Acquire::deny_reentry), or one acquisition of several names asks to
+    /// asks for and [re-entry is denied](crate::Acquire::deny_reentry), a guard that
+    /// [upgrades](crate::UpgradableGuard::upgrade) shares its hold, or one acquisition of several names asks to
     /// read and to write the same one.
     WouldDeadlock,
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it

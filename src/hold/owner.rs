@@ -32,7 +32,7 @@ pub(crate) struct HoldOwner {
     pub(crate) guards: Option<Arc<()>>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
-    /// `None` for the vote of a master: the hold of the quorum is metered.
+    /// `None` for the vote of a master, where the hold of the quorum is metered, and for what an upgrade acquires besides.
     metered: Option<Metered>,
     /// Ends the hold on all servers, if several have granted it.
     quorum: Option<Arc<dyn Ends>>,
@@ -60,13 +60,17 @@ impl HoldOwner {
         }
     }
 
-    pub(crate) fn metered(mut self, metered: Metered) -> Self {
-        self.metered = Some(metered);
+    pub(crate) fn metered(mut self, metered: Option<Metered>) -> Self {
+        self.metered = metered;
         self
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.source.context
+    }
+
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        self.holder
     }
 
     pub(crate) fn source(&self) -> &Arc<HoldSource> {

@@ -16,9 +16,10 @@ impl<G: Held> Acquire<G> {
     /// - If the hold is lost, the work is stopped where it awaits, as by [`protect`](crate::LockGuard::protect).
     /// - The guard that `work` gets shares its hold with `run`. The hold lasts until both are done: until the end of
     ///   the work, even if the work drops its guard earlier, and until the guard is dropped, even if the work returns
-    ///   it. A shared hold cannot be [downgraded](crate::WriteGuard::downgrade) or
-    ///   [upgraded](crate::ReadGuard::try_upgrade). Parts that the work [splits](crate::Permit::split) are given back
-    ///   when it drops them. Permits that it merges into the guard are released in the background.
+    ///   it. A shared hold cannot be [downgraded](crate::WriteGuard::downgrade), and an
+    ///   [upgrade](crate::UpgradableGuard::upgrade) is a [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) error.
+    ///   Parts that the work [splits](crate::Permit::split) are given back when it drops them. Permits that it merges
+    ///   into the guard are released in the background.
     ///
     /// # Errors
     /// - Those of acquiring, as documented for [`Acquire`]. `work` is not called then.

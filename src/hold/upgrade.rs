@@ -1,8 +1,9 @@
-//! How the upgradable reader becomes the writer.
+//! How a hold becomes one of more or fewer units, and how the upgradable reader becomes the writer.
 //!
-//! It holds more than half of all units, so nobody else can have all of them. Its ticket for the rest goes before all
-//! others. Once the rest is granted, nobody else holds anything, and one more request makes both holds one, with the
-//! token of a writer. If the first hold is lost in between, the rest is worth nothing: it lets readers in.
+//! The upgradable reader holds more than half of all units, so nobody else can have all of them. Its ticket for the
+//! rest goes before all others. Once the rest is granted, nobody else holds anything, and one more request makes both
+//! holds one, with the token of a writer. The second hold alone excludes writers only: if the first one is lost in
+//! between, the second one is released.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,36 +19,73 @@ use crate::engine::lease::Term;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::limits::{UPGRADE, WRITE};
+use crate::tuning::{LOOKED_AT, LOOKS};
 
-/// Returns the hold with all units; or as it was before, if the timeout has passed or other guards share it.
+/// Changes the hold to one of so many units, or of as many as before if they are not free. A hold that has other guards
+/// stays as it is.
+pub(crate) async fn change(owned: Arc<HoldOwner>, operation: &'static str, units: u32) -> Result<Arc<HoldOwner>> {
+    exchange(owned, async |alone| alone.change(operation, units, None).await).await
+}
+
+/// Returns the hold with all units; or as it was before, if the timeout has passed or it has other guards.
 pub(crate) async fn upgrade(
-    mut owned: Arc<HoldOwner>,
+    owned: Arc<HoldOwner>,
     operation: &'static str,
     timeout: Option<Duration>,
 ) -> Result<Arc<HoldOwner>> {
     let until = end_of(owned.context(), timeout);
-    let mut rest = None;
-    loop {
-        if owned.hold.amount == WRITE {
-            return Ok(owned);
+    exchange(owned, async |mut alone| {
+        let mut rest = None;
+        loop {
+            alone = Box::pin(alone.change(operation, WRITE, rest)).await?;
+            if alone.hold.amount == WRITE {
+                return Ok(alone);
+            }
+            if mutant::on(Mutant::UpgradeLetsGo) {
+                let (source, request) = (alone.source().clone(), request(&alone, operation, WRITE, None));
+                drop(alone);
+                let anew = acquire(&source, &request).await?.and_then(Arc::into_inner);
+                return anew.ok_or_else(|| Error::new(ErrorKind::Protocol, operation));
+            }
+            rest = the_rest(&alone, operation, until).await?.and_then(Arc::into_inner);
+            if rest.is_none() {
+                return Ok(alone);
+            }
         }
-        owned = match Arc::try_unwrap(owned) {
-            Ok(alone) => Box::pin(alone.change(operation, WRITE, rest)).await?,
-            Err(shared) => return Ok(shared),
-        };
-        if owned.hold.amount == WRITE {
-            return Ok(owned);
-        }
-        if mutant::on(Mutant::UpgradeLetsGo) {
-            let (source, request) = (owned.source().clone(), request(&owned, operation, WRITE, None));
-            drop(owned);
-            return acquire(&source, &request).await?.ok_or_else(|| Error::new(ErrorKind::Protocol, operation));
-        }
-        rest = the_rest(&owned, operation, until).await?.and_then(Arc::into_inner);
-        if rest.is_none() {
-            return Ok(owned);
-        }
+    })
+    .await
+}
+
+/// Other tasks of the holder wait from here on until they can enter what the hold has become.
+async fn exchange(
+    owned: Arc<HoldOwner>,
+    change: impl AsyncFnOnce(HoldOwner) -> Result<HoldOwner>,
+) -> Result<Arc<HoldOwner>> {
+    let (source, keys) = (owned.source().clone(), owned.hold.keys.clone());
+    let vacant = owned.holder().map(|holder| source.reentry.reopen(holder, &keys));
+    let owned = match alone(owned).await {
+        Ok(alone) => Arc::new(Box::pin(change(alone)).await?),
+        Err(shared) => shared,
+    };
+    if let Some(vacant) = vacant {
+        vacant.fill(&owned);
     }
+    Ok(owned)
+}
+
+/// The hold, unless it has other guards. A task of the holder that has just found that it cannot enter the hold may
+/// still have a reference to it.
+async fn alone(mut owned: Arc<HoldOwner>) -> Result<HoldOwner, Arc<HoldOwner>> {
+    let executor = owned.context().executor.clone();
+    for _ in 0..LOOKED_AT {
+        match Arc::try_unwrap(owned) {
+            Ok(alone) => return Ok(alone),
+            Err(shared) if shared.has_other_guards() => return Err(shared),
+            Err(looked_at) => owned = looked_at,
+        }
+        executor.sleep(LOOKS).await;
+    }
+    Err(owned)
 }
 
 /// Acquires what the hold lacks. `None`: the time is over.
@@ -86,7 +124,7 @@ fn request(owned: &HoldOwner, operation: &'static str, amount: u32, timeout: Opt
         lease: if hold.term == Term::Fixed { context.config.lease } else { hold.lease },
         renewed: true,
         at_most: None,
-        // The hold of the writer waits for them.
+        // The replicas acknowledge the writer's hold.
         replicas: 0,
         max_waiters: 0,
         timeout,

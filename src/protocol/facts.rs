@@ -77,8 +77,8 @@ pub(super) const READ_WRITE: Facts = Facts {
     renewed: &["", ":leases"],
     is_reentrant: true,
     joint: |one, other| (one == other).then_some(one),
-    // Readers hold at the same time, so they have nothing to hand off to each other. What an upgradable reader becomes,
-    // it becomes without a cohort.
+    // Readers hold at the same time, so they have nothing to hand off to each other. The writer that
+    // an upgradable reader becomes joins no cohort.
     joins_cohort: |units| units == WRITE,
     asks_ahead: false,
     claim: |units, _| Claim::Units { units, limit: WRITE },

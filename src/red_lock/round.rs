@@ -288,6 +288,6 @@ impl Masters {
         let terms = Terms { term: Term::Renewed, lease: asked.lease, replicas: 0 };
         let hold = asked.attempt.hold(1, token, terms, sent).ok().flatten()?;
         let metered = Metered::held(source.context.observed(asked.operation, &hold.keys));
-        Some(HoldOwner::new(source.clone(), hold, None).metered(metered))
+        Some(HoldOwner::new(source.clone(), hold, None).metered(Some(metered)))
     }
 }

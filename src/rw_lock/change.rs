@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{ReadGuard, Share, UpgradableGuard, WriteGuard};
 use crate::hold::owner::{HoldOwner, check_not_lost};
-use crate::hold::upgrade::upgrade;
+use crate::hold::upgrade::{change, upgrade};
 use crate::protocol::limits::{READ, UPGRADABLE, WRITE};
 
 impl WriteGuard {
@@ -48,7 +48,8 @@ impl WriteGuard {
 pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
     /// The guard was the only reader. It writes now, with a new token.
     Writing(W),
-    /// Others read too, or the guard shares its hold with others of its holder. It still reads, with the same token.
+    /// Others read too, or the guard shares its hold with others of its holder or with a
+    /// [`run`](crate::Acquire::run). It still reads, with the same token.
     ///
     /// Two plain readers that both want to write would wait for each other, so a [`ReadGuard`] cannot wait. Release it
     /// and acquire by [`RwLock::write`](crate::RwLock::write) instead, or acquire by
@@ -58,7 +59,7 @@ pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
 
 impl ReadGuard {
     /// Turns the only reader into the writer in one step, ahead of all waiters. Never waits for others. A fixed lease
-    /// starts over, whatever the outcome.
+    /// starts over, also if others read.
     ///
     /// A guard that shares its hold with other guards of the same [`Holder`](crate::Holder) is not upgraded, unless the
     /// hold is already a writer's.
@@ -76,21 +77,26 @@ impl ReadGuard {
 }
 
 impl UpgradableGuard {
-    /// Waits until the other readers have released, and turns this reader into the writer. It goes before all who wait,
-    /// so nobody writes between what it has read and what it writes. New readers wait until it has written.
+    /// Waits until the other readers have released, and turns this reader into the writer. It goes before all waiters,
+    /// so nobody writes between what it has read and what it writes. Other clients' readers that come now wait until it
+    /// has written, and so do those of its [`Holder`](crate::Holder).
     ///
-    /// The writer has a new token. A fixed lease starts over, and must not end during the wait. While it waits, the
-    /// guard keeps its own hold.
+    /// The writer has a new token. While it waits, the guard keeps its own hold. A fixed lease starts over when the
+    /// upgrade begins and when it ends. It must not end during the wait, nor may a
+    /// [limit](crate::Acquire::hold_at_most).
     ///
-    /// Takes one command if nobody else reads. Otherwise it takes two more, and the message of the last reader.
+    /// It also waits for plain readers of this client, so a task that has a second guard without a `Holder` waits for
+    /// itself. Use [`upgrade_within`](Self::upgrade_within) where that may happen.
+    ///
+    /// Takes one command if nobody else reads. Otherwise it usually takes two more, and the message of the last reader.
     ///
     /// # Errors
-    /// The guard is consumed, and its hold is released in the background.
-    /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): other guards of the same [`Holder`](crate::Holder) share the hold,
-    ///   so that it would wait for itself.
+    /// The guard is consumed, and its hold is released in the background, unless it has other guards.
+    /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): other guards of the same [`Holder`](crate::Holder) share the
+    ///   hold, or a [`run`](crate::Acquire::run) does, so that it would wait for itself.
     /// - [`Dropped`](ErrorKind::Dropped): an operator has [taken it out of the queue](crate::RwLock::drop_waiters).
     /// - [`Lost`](ErrorKind::Lost), [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused),
-    ///   [`Closed`](ErrorKind::Closed) and other errors of the server.
+    ///   [`Unacknowledged`](ErrorKind::Unacknowledged), [`Closed`](ErrorKind::Closed) and other errors of the server.
     ///
     /// # Cancel safety
     /// Dropping the future releases the hold in the background, and the readers that wait are served.
@@ -100,20 +106,22 @@ impl UpgradableGuard {
         match outcome(Box::pin(upgrade(self.owned.into_owned(), OPERATION, None)).await?, Self::new) {
             Upgrade::Writing(guard) => Ok(guard),
             Upgrade::Shared(guard) => {
-                let reason = "other guards of the holder share the hold";
+                let reason = "other guards of its holder, or `run`, share the hold";
                 Err(Error::because(ErrorKind::WouldDeadlock, OPERATION, reason).with_name(guard.name()))
             }
         }
     }
 
-    /// As [`upgrade`](Self::upgrade), but limits the wait. If others still read when the timeout has passed, or the
-    /// guard shares its hold with others of its [`Holder`](crate::Holder), it returns the guard as
-    /// [`Upgrade::Shared`]. The guard reads on then, and a fixed lease has started over.
+    /// As [`upgrade`](Self::upgrade), but limits the wait. If it has not been granted when the timeout has passed,
+    /// because others still read or because the server does not answer, it returns the guard as [`Upgrade::Shared`],
+    /// and the guard reads on. It does the same at once if the guard shares its hold.
+    ///
+    /// The timeout limits the wait for others. The requests before and after it are repeated for the client's
+    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) at most.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput): the timeout is zero; use [`try_upgrade`](Self::try_upgrade). Otherwise
-    /// those of [`upgrade`](Self::upgrade), but for `WouldDeadlock`. The guard is consumed, and its hold is released in
-    /// the background.
+    /// [`InvalidInput`](ErrorKind::InvalidInput): the timeout is zero; use [`try_upgrade`](Self::try_upgrade).
+    /// Otherwise those of [`upgrade`](Self::upgrade), but for `WouldDeadlock`.
     ///
     /// # Cancel safety
     /// That of [`upgrade`](Self::upgrade).
@@ -152,14 +160,10 @@ impl UpgradableGuard {
     }
 }
 
-/// Changes the hold to one of so many units, or of as many as before if they are not free. A hold that other guards
-/// share stays as it is.
+/// See [`change`].
 async fn change_alone(owned: Share, operation: &'static str, units: u32) -> Result<Arc<HoldOwner>> {
     still_held(&owned, operation)?;
-    match Arc::try_unwrap(owned.into_owned()) {
-        Err(shared) => Ok(shared),
-        Ok(owned) => Box::pin(owned.change(operation, units, None)).await,
-    }
+    Box::pin(change(owned.into_owned(), operation, units)).await
 }
 
 /// Takes all units if they are free. A hold that other guards share stays as it is.

@@ -13,7 +13,7 @@ use crate::protocol::ticket::{Claim, Ticket};
 pub struct RwLockState {
     /// The writer, or `None` if no acquisition writes.
     pub writer: Option<HolderState>,
-    /// The reader that may upgrade to the writer, or `None` if there is none.
+    /// The reader that may upgrade to the writer, or what is left of its upgrade; `None` if there is none.
     #[cfg_attr(feature = "serde", serde(default))]
     pub upgradable: Option<HolderState>,
     /// The other readers: at most 1,000, those whose leases end first.
@@ -30,17 +30,19 @@ impl RwLockState {
     pub(super) fn of(labels: &Labels, holds: Vec<PermitHold>, (waiters, queue): (u64, Vec<Ticket>)) -> Self {
         let mut state =
             Self { writer: None, upgradable: None, readers: Vec::new(), waiters, queue: labels.queue(queue) };
+        let mut upgrades = None;
         for PermitHold { attempt_id, units, token, left: remaining } in holds {
             let client = AttemptId::client_of(&attempt_id);
             let holder = HolderState { client, label: labels.get(client), token, remaining, idle: None };
             match Access::of(Claim::Units { units, limit: WRITE }) {
                 Access::Write => state.writer = Some(holder),
                 Access::UpgradableRead => state.upgradable = Some(holder),
-                // For a moment, before the upgradable reader is the writer.
-                Access::Upgrade => {}
+                // Most often beside the hold of the upgradable reader, of which it is the rest.
+                Access::Upgrade => upgrades = Some(holder),
                 _ => state.readers.push(holder),
             }
         }
+        state.upgradable = state.upgradable.or(upgrades);
         state
     }
 }

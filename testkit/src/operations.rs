@@ -86,6 +86,9 @@ macro_rules! table {
                 }),
                 ("write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("write").write()))),
                 ("try_read", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_read").try_read()))),
+                ("try_upgradable_read", true, |client, timeout| {
+                    ready(waits!(timeout, client.rw_lock("try_upgradable").try_upgradable_read()))
+                }),
                 ("try_write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_write").try_write()))),
                 ("acquire", true, |client, timeout| ready(waits!(timeout, client.semaphore("acquire", 2).acquire()))),
                 ("acquire_many", true, |client, timeout| {
@@ -183,6 +186,13 @@ macro_rules! table {
                     "try_upgrade",
                     false,
             |client, _| holds!(client.rw_lock("try_upgrade").read(), guard => guard.try_upgrade()),
+                ),
+                (
+                    "downgrade_to_upgradable",
+                    false,
+            |client, _| {
+                holds!(client.rw_lock("to_upgradable").write(), guard => guard.downgrade_to_upgradable())
+            },
                 ),
                 (
                     "upgrade",

@@ -19,6 +19,7 @@ on_every_runtime! {
     an_upgrade_that_is_never_answered_leaves_nothing,
     an_upgrade_dropped_before_its_change_arrives_leaves_nothing,
     an_upgrade_whose_message_is_lost_asks_at_its_heartbeat,
+    a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself,
 }
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
@@ -229,5 +230,26 @@ async fn an_upgrade_whose_message_is_lost_asks_at_its_heartbeat(env: Env) {
     assert!(faults.swallowed() > 0);
     faults.messages(Messages::Pass);
     writes.release().await.unwrap();
+    until_free(&env, "a").await;
+}
+
+/// Its ticket would be the first in the queue, and nobody waits for it.
+async fn a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (reads, plain) = (client.rw_lock("a").upgradable_read().await.unwrap(), other.read().await.unwrap());
+    faults.next("permit_acquire", [Fault::Late]);
+    let upgrade = env.spawn(reads.upgrade());
+    env.eventually("it waits", async || other.inspect().await.unwrap().waiters == 1).await;
+    plain.release().await.unwrap();
+    let writes = env.soon("the upgrade", upgrade).await.unwrap();
+    let waiting = env.spawn({
+        let other = other.clone();
+        async move { other.write().await.unwrap() }
+    });
+    env.eventually("another writer waits", async || other.inspect().await.unwrap().waiters == 1).await;
+    faults.send_late().await[0].as_ref().unwrap();
+    writes.release().await.unwrap();
+    env.soon("the other writer", waiting).await.release().await.unwrap();
     until_free(&env, "a").await;
 }

@@ -22,13 +22,11 @@ impl HoldOwner {
     /// last guard of the hold. If the future is dropped half-way, both holds are cleaned up in the background.
     ///
     /// `rest` is another hold of the same name that is given up for the new one, too.
-    pub(crate) async fn change(self, operation: &'static str, amount: u32, rest: Option<Self>) -> Result<Arc<Self>> {
+    pub(crate) async fn change(self, operation: &'static str, amount: u32, rest: Option<Self>) -> Result<Self> {
         let (source, old) = (self.source.clone(), self.hold.clone());
         let context = &source.context;
         check_not_lost(&old, operation, context.now())?;
         let holder = self.holder;
-        // Other tasks of the holder wait until they can enter the new hold.
-        let vacant = holder.map(|holder| source.reentry.reopen(holder, &old.keys));
         let _ending = context.engine.ending(&old, context.now());
         let _rest_ending = rest.as_ref().map(|rest| context.engine.ending(&rest.hold, context.now()));
         // A fixed lease begins again. A lease that was extended is not shortened.
@@ -44,6 +42,8 @@ impl HoldOwner {
         // hold does not belong to the cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
             context.engine.release(&old, context.now());
+        }
+        if !mutant::on(Mutant::RestRenewedWhileChanging) {
             rest.iter().for_each(|rest| context.engine.release(&rest.hold, context.now()));
         }
         let rest_id = rest.as_ref().map(|rest| rest.hold.id);
@@ -66,11 +66,14 @@ impl HoldOwner {
             return Err(lost_error(&owned.hold, operation, loss));
         }
         *owned.kept.get_mut() = *this.kept.get_mut();
-        let owned = Arc::new(owned);
-        if let Some(vacant) = vacant {
-            vacant.fill(&owned);
-        }
+        owned.metered = this.metered.take();
         Ok(owned)
+    }
+
+    /// Whether the hold has other guards than one that has just given up its share. Without a holder there is one
+    /// guard, and who has the hold besides uses it.
+    pub(crate) fn has_other_guards(&self) -> bool {
+        self.guards.as_ref().is_none_or(|guards| Arc::strong_count(guards) > 1)
     }
 
     /// Sends requests to change the hold to the pending one, until one is answered.

@@ -4,9 +4,9 @@
 -- Reply: clock | 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now |
 -- FULL length now | STALE now | OVER limit now
 -- The first two are no list: granted, and the server's time in microseconds, which is the token if that is not given.
--- mode is `try`, `wait` or `first`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
--- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or
--- try), there is more to reap, to drop or to grant than one call may.
+-- mode is `try`, `wait` or `first`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first
+-- lease in the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again
+-- (heartbeat or try), there is more to reap, to drop or to grant than one call may.
 
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -106,6 +106,9 @@ async fn run_releases_every_kind_of_guard(env: Env) {
     });
     assert!(downgraded.await.unwrap());
     assert!(env.keys().is_empty());
+    let upgraded = rw_lock.upgradable_read().run(async |guard| guard.upgrade().await.unwrap_err().kind());
+    assert_eq!(upgraded.await.unwrap(), ErrorKind::WouldDeadlock, "it would wait for the share of `run`");
+    assert!(env.keys().is_empty());
     let many = semaphore.acquire_many(2).run(async |permit| (permit.count(), semaphore.available().await.unwrap()));
     assert_eq!(many.await.unwrap(), (2, 1));
     assert_eq!(semaphore.available().await.unwrap(), 3);

@@ -81,16 +81,25 @@ async fn an_upgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
 
 async fn an_upgrade_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    let mut waited = 0;
     sweep(&env, &other, async |polls| {
         let (reading, held) = (lock.upgradable_read().await.unwrap(), other.read().await.unwrap());
         let (written, released) = futures::join!(polled(reading.upgrade(), polls, async || {}), async {
-            env.yield_now().await;
+            // Until it waits, if it comes so far.
+            for _ in 0..20 {
+                if other.inspect().await.unwrap().waiters > 0 {
+                    waited += 1;
+                    break;
+                }
+                env.sleep(Duration::from_millis(1)).await;
+            }
             held.release().await
         });
         released.unwrap();
         written.map(Result::unwrap)
     })
     .await;
+    assert!(waited > 0, "none of them has waited");
 }
 
 async fn a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in(env: Env) {

@@ -18,6 +18,8 @@ on_every_server! {
     an_upgrade_keeps_the_limit_of_the_hold,
     a_guard_that_shares_its_hold_does_not_wait_for_itself,
     a_holder_re_enters_what_it_reads_upgradably,
+    another_task_of_the_holder_waits_for_the_upgrade,
+    a_hold_taken_by_an_operator_upgrades_no_more,
     a_downgrade_lets_the_next_upgradable_reader_in,
     a_dropped_waiter_upgrades_no_more,
     an_upgrade_ends_with_its_client,
@@ -218,6 +220,41 @@ async fn a_holder_re_enters_what_it_reads_upgradably(env: Env) {
     writing.release().await.unwrap();
     inner.upgrade().await.unwrap().release().await.unwrap();
     free_at_once(&env, &lock).await;
+}
+
+/// It would share the hold otherwise, which keeps it from being upgraded.
+async fn another_task_of_the_holder_waits_for_the_upgrade(env: Env) {
+    let (a, b) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    let holder = Holder::new();
+    let (reading, plain) = (a.upgradable_read().holder(&holder).await.unwrap(), b.read().await.unwrap());
+    let upgrade = env.spawn(reading.upgrade());
+    queued(&env, &b, 1).await;
+    assert!(a.try_read().holder(&holder).await.unwrap().is_none());
+    let inner = env.spawn({
+        let acquire = a.read().holder(&holder);
+        async move { acquire.await.unwrap() }
+    });
+    plain.release().await.unwrap();
+    let writing = env.soon("the upgrade", upgrade).await.unwrap();
+    let inner = env.soon("the other task of the holder", inner).await;
+    assert_eq!(inner.token(), writing.token());
+    writing.release().await.unwrap();
+    assert!(b.try_read().await.unwrap().is_none(), "the inner one has the hold of a writer");
+    inner.release().await.unwrap();
+    free_at_once(&env, &b).await;
+}
+
+async fn a_hold_taken_by_an_operator_upgrades_no_more(env: Env) {
+    let (client, b) = (env.client().await, env.client().await.rw_lock("a"));
+    let (reading, plain) = (client.rw_lock("a").upgradable_read().await.unwrap(), b.read().await.unwrap());
+    let upgrade = env.spawn(reading.upgrade());
+    queued(&env, &b, 1).await;
+    assert_eq!(b.force_release(Whose::Client(client.id())).await.unwrap().holds, 1);
+    let error = env.soon("the upgrade", upgrade).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert!(plain.is_valid());
+    plain.release().await.unwrap();
+    free_at_once(&env, &b).await;
 }
 
 async fn a_downgrade_lets_the_next_upgradable_reader_in(env: Env) {

@@ -55,13 +55,13 @@ impl Judge {
                         let ago = now - decided;
                         state.violation.get_or_insert(format!("I8 {verb} of {id}, given up {ago:?} ago"));
                     } else {
-                        attempt.changing = verb == "change" && id == subjects(&call)[0];
+                        attempt.changing = verb == "change" && id != subjects(&call)[1];
                     }
                 }
             }
         }
         // A hold that was handed off before is known by its first token.
-        if let ("change", [old, new]) = (verb(&call), &subjects(&call)[..]) {
+        if let ("change", [old, new, ..]) = (verb(&call), &subjects(&call)[..]) {
             let span = state.attempts.get(*old).map_or(0, |attempt| attempt.span);
             state.attempts.entry((*new).to_owned()).or_default().span = span;
         }
@@ -103,12 +103,15 @@ impl Judge {
                 }
             }
             ("change", word) => {
-                let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
-                old.changing = false;
-                // A request without a final answer is sent again.
-                let more = word == "BUSY" && items[1] == Reply::Integer(1);
-                if word != "STALE" && !more {
-                    old.decided.get_or_insert(now);
+                let subjects = subjects(&call);
+                for old in subjects.iter().filter(|id| **id != subjects[1]) {
+                    let old = state.attempts.entry((*old).to_owned()).or_default();
+                    old.changing = false;
+                    // A request without a final answer is sent again.
+                    let more = word == "BUSY" && items[1] == Reply::Integer(1);
+                    if word != "STALE" && !more {
+                        old.decided.get_or_insert(now);
+                    }
                 }
             }
             ("heartbeat", _) => {

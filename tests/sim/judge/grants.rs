@@ -56,7 +56,10 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
             vec![arg(call, 0)]
         }
         "cancel" => vec![id_of(arg(call, 0))],
-        "change" => vec![arg(call, 0), arg(call, 1)],
+        "change" => {
+            let rest = call.args.get(8).map(|_| arg(call, 8)).filter(|id| !id.is_empty());
+            [arg(call, 0), arg(call, 1)].into_iter().chain(rest).collect()
+        }
         "heartbeat" => {
             let first = match call.script.name() {
                 "latch_heartbeat" => 1,

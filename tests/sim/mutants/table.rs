@@ -335,6 +335,7 @@ pub const MUTANTS: &[Row] = &[
     lua("upgrade_keeps_the_rest", &[("  if rest > 0 then remove_hold(ARGV[9], rest) end\n", "")], PERMITS_FAULT_FREE, I5),
     rust("upgrade_lets_go", Mutant::UpgradeLetsGo, PERMITS_FAULT_FREE, &["I6"]),
     rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
+    rust("rest_renewed_while_changing", Mutant::RestRenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         (
             "  if held then remove_hold(id, held) end\n  return {held and",

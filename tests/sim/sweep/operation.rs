@@ -531,7 +531,7 @@ pub const OPERATIONS: &[Operation] = &[
     Operation {
         name: "upgrade beside a reader",
         on: What::Upgradable,
-        start: |s| shared(s, |client| upgrade_beside_a_reader(client).boxed()),
+        start: |s| upgrade_beside_a_reader(s.client.clone().unwrap(), s.tracking.clone()).boxed(),
         fails: LOST,
         ..PLAIN
     },
@@ -667,10 +667,14 @@ fn resume(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
 }
 
 /// Another task of the client reads, and releases while the upgrade waits.
-async fn upgrade_beside_a_reader(client: Client) -> Result<()> {
+async fn upgrade_beside_a_reader(client: Client, executor: Arc<dyn Executor>) -> Result<()> {
     let lock = client.rw_lock(NAME);
     let (reads, plain) = (lock.upgradable_read().await?, lock.read().await?);
-    let (writes, released) = join(reads.upgrade(), plain.release()).await;
+    let releasing = async {
+        executor.sleep(20 * MS).await;
+        plain.release().await
+    };
+    let (writes, released) = join(reads.upgrade(), releasing).await;
     released.and(writes.map(drop))
 }
 
