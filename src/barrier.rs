@@ -140,16 +140,21 @@ impl Barrier {
     /// # Cancel safety
     /// After the future is dropped, the generation may or may not have been broken.
     pub async fn reset(&self) -> Result<bool> {
-        call_once(&self.primitive, "reset", |scripts, keys, call| {
-            Box::pin(async move {
-                Ok(match scripts.reset_barrier(keys, call).await? {
-                    BarrierReset::Done { broke, now } => (CopyAnswer::Done { outcome: broke, call_again: false }, now),
-                    BarrierReset::Stale { now } => (CopyAnswer::Stale, now),
-                })
+        break_generation(&self.primitive).await
+    }
+}
+
+/// Breaks the generation that waits. Returns whether there was one.
+pub(crate) async fn break_generation(primitive: &Primitive) -> Result<bool> {
+    call_once(primitive, "reset", |scripts, keys, call| {
+        Box::pin(async move {
+            Ok(match scripts.reset_barrier(keys, call).await? {
+                BarrierReset::Done { broke, now } => (CopyAnswer::Done { outcome: broke, call_again: false }, now),
+                BarrierReset::Stale { now } => (CopyAnswer::Stale, now),
             })
         })
-        .await
-    }
+    })
+    .await
 }
 
 impl fmt::Debug for Barrier {

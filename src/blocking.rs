@@ -61,6 +61,7 @@
 mod acquire;
 mod barrier;
 mod client;
+mod double_barrier;
 mod election;
 mod guard;
 mod latch;
@@ -80,6 +81,7 @@ pub use barrier::Barrier;
 pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
+pub use double_barrier::DoubleBarrier;
 pub use election::{Election, ElectionChanges, Leadership};
 pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
 pub use latch::CountDownLatch;
@@ -95,4 +97,4 @@ pub use semaphore::Semaphore;
 
 /// The builders are the same in both APIs: call [`block`](LatchWait::block) or `.await`.
 #[doc(no_inline)]
-pub use crate::{BarrierWait, Campaign, Deadlocks, LatchWait, UntilReady};
+pub use crate::{BarrierWait, Campaign, Deadlocks, Enter, Inside, LatchWait, Leave, UntilReady};

@@ -12,6 +12,7 @@ use crate::barrier::Barrier;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
+use crate::double_barrier::DoubleBarrier;
 use crate::election::Election;
 use crate::engine::lease::Loss;
 use crate::error::Result;
@@ -118,6 +119,13 @@ impl Client {
     /// are those of [`lock`](Self::lock). An invalid number is an error of the first operation. Sends nothing.
     pub fn barrier(&self, name: &str, parties: u32) -> Barrier {
         Barrier::new(&self.source, name, parties)
+    }
+
+    /// Returns the double barrier `name` for so many parties, 1 to
+    /// [`MAX_BARRIER_PARTIES`](crate::MAX_BARRIER_PARTIES): they begin together and end together. Names are checked when
+    /// they are used.
+    pub fn double_barrier(&self, name: &str, parties: u32) -> DoubleBarrier {
+        DoubleBarrier::new(&self.source, name, parties)
     }
 
     /// Returns work that runs at most once in each period of the [`Schedule`], such as a [`Duration`], over all

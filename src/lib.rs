@@ -41,6 +41,7 @@ mod connect;
 mod connection;
 mod context;
 mod deadlock;
+mod double_barrier;
 mod driver;
 mod drop_waiters;
 #[cfg(feature = "serde")]
@@ -98,6 +99,7 @@ pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LABEL, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use deadlock::{Deadlock, DeadlockedWait, Deadlocks, WayOut};
+pub use double_barrier::{DoubleBarrier, DoubleBarrierState, Enter, Inside, Leave};
 pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};

@@ -8,12 +8,13 @@ use crate::show::{self, Style};
 use crate::views::Name;
 
 /// The kinds that somebody can hold or wait for.
-const KINDS: [PrimitiveKind; 8] = [
+const KINDS: [PrimitiveKind; 9] = [
     PrimitiveKind::Lock,
     PrimitiveKind::RwLock,
     PrimitiveKind::Semaphore,
     PrimitiveKind::Latch,
     PrimitiveKind::Barrier,
+    PrimitiveKind::DoubleBarrier,
     PrimitiveKind::Once,
     PrimitiveKind::Election,
     PrimitiveKind::RedLock,

@@ -45,6 +45,7 @@ pub(crate) fn kind(kind: PrimitiveKind) -> &'static str {
         PrimitiveKind::Semaphore => "semaphore",
         PrimitiveKind::Latch => "latch",
         PrimitiveKind::Barrier => "barrier",
+        PrimitiveKind::DoubleBarrier => "double-barrier",
         PrimitiveKind::Once => "once",
         PrimitiveKind::Election => "election",
         PrimitiveKind::RateLimiter => "rate",

@@ -11,8 +11,10 @@ use crate::engine::attempt::Outcome;
 use crate::engine::turn::Closed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::{self, meter};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 use crate::protocol::reply::Acquired;
 use crate::protocol::token::Token;
 
@@ -33,11 +35,23 @@ pub(crate) async fn wait<T>(
     let waiting = async {
         let until = end_of(context, timeout);
         let last = LastFailure::default();
-        let opened = pin!(until_over(context, operation, keys, (until, &last), gone));
+        let opened = pin!(until_over(context, operation, keys, (until, &last), gone, |_, _| {}));
         let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
         in_time(context, until, opened, late).await.and_then(ended)
     };
     observe::acquiring(context.observed(operation, keys), true, meter::of_wait, waiting).await
+}
+
+/// Keeps a ticket until it is known how its wait has ended. Tells when the ticket waits, and after which generation.
+pub(crate) async fn stay(
+    context: &Arc<Context>,
+    operation: &'static str,
+    keys: &Arc<Keys>,
+    gone: &'static str,
+    waits: impl FnOnce(AttemptId, u64),
+) -> Result<Token> {
+    let last = LastFailure::default();
+    until_over(context, operation, keys, (None, &last), gone, waits).await
 }
 
 async fn until_over(
@@ -46,16 +60,20 @@ async fn until_over(
     keys: &Arc<Keys>,
     (until, last): (Option<Instant>, &LastFailure),
     gone: &'static str,
+    waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
     // Nothing is held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until, last);
     // On the heap: a waiting future would carry for hours what only a request needs.
-    let known = Box::pin(ask(operation, keys, &mut waiter)).await?;
-    let outcome = match known {
-        Some(outcome) => outcome,
-        None => waiter.decided().await,
+    let asked = Box::pin(ask(operation, keys, &mut waiter)).await?;
+    let outcome = match asked {
+        Known::Over(outcome) => outcome,
+        Known::Waits { after } => {
+            waits(waiter.attempt.id(), after);
+            waiter.decided().await
+        }
     };
     match outcome {
         Outcome::Granted { token, .. } => {
@@ -74,8 +92,17 @@ async fn until_over(
     }
 }
 
-/// Sends requests until there is an answer. `None`: the ticket waits.
-async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome>> {
+/// What an answer says.
+enum Known {
+    Over(Outcome),
+    Waits {
+        /// At a barrier: the last generation that has ended.
+        after: u64,
+    },
+}
+
+/// Sends requests until there is an answer.
+async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Known> {
     let context = waiter.context;
     let mut retry = context.retry(operation, keys);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
@@ -87,12 +114,12 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
         match waiter.ask(&mut retry, sent, call).await? {
             Asked::Answered(Acquired::Granted { token, now }) => {
                 context.observe(now);
-                return Ok(Some(Outcome::Granted { token, counted_from: sent }));
+                return Ok(Known::Over(Outcome::Granted { token, counted_from: sent }));
             }
-            Asked::Answered(Acquired::Queued { holder_left, call_again, now, .. }) => {
+            Asked::Answered(Acquired::Queued { holder_left, length: after, call_again, now }) => {
                 context.observe(now);
                 waiter.set_queued(sent, holder_left, call_again);
-                return Ok(None);
+                return Ok(Known::Waits { after });
             }
             // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the
             // server's clock.
@@ -103,14 +130,19 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
                 if waiter.attempt.state.asked == 1 {
                     waiter.attempt.forget();
                 }
-                let reason = format!("those that wait are of a barrier of {limit} parties");
+                let reason = match keys.kind {
+                    Kind::Inside { parties, .. } if parties == limit => {
+                        format!("{parties} parties are inside, and have not all left")
+                    }
+                    _ => format!("those that wait are of a barrier of {limit} parties"),
+                };
                 return Err(Error::because(ErrorKind::OtherParties, operation, reason).with_name(&keys.name));
             }
             // Replies about primitives that can be held. The scripts that are called here never send them.
             Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. }) => {
                 return Err(error(operation, keys, ErrorKind::Protocol));
             }
-            Asked::Decided(outcome) => return Ok(Some(outcome)),
+            Asked::Decided(outcome) => return Ok(Known::Over(outcome)),
             Asked::Failed => {}
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::barrier::Barrier;
+use super::double_barrier::DoubleBarrier;
 use super::election::Election;
 use super::latch::CountDownLatch;
 use super::limiter::RateLimiter;
@@ -82,6 +83,12 @@ impl Client {
     /// Returns the barrier `name` for so many parties: see [`bowline::Client::barrier`](crate::Client::barrier).
     pub fn barrier(&self, name: &str, parties: u32) -> Barrier {
         Barrier::new(self.inner.barrier(name, parties), self.inner.executor().clone())
+    }
+
+    /// Returns the double barrier `name` for so many parties: see
+    /// [`bowline::Client::double_barrier`](crate::Client::double_barrier).
+    pub fn double_barrier(&self, name: &str, parties: u32) -> DoubleBarrier {
+        DoubleBarrier::new(self.inner.double_barrier(name, parties), self.inner.executor().clone())
     }
 
     /// Returns the election `name`: see [`bowline::Client::election`](crate::Client::election).

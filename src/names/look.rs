@@ -70,7 +70,10 @@ impl NameState {
             let token = Some(token).filter(|token| *token != Token::NONE);
             HoldState { client, label: labels.get(client), access: Access::of(claim), token, remaining }
         };
-        let queue = if name.kind == PrimitiveKind::Barrier { labels.parties(queue) } else { labels.queue(queue) };
+        let queue = match name.kind {
+            PrimitiveKind::Barrier | PrimitiveKind::DoubleBarrier => labels.parties(queue),
+            _ => labels.queue(queue),
+        };
         Self { name, holds: holds.into_iter().map(hold).collect(), waiters, queue }
     }
 }
@@ -106,6 +109,8 @@ fn keys_of(context: &Context, operation: &'static str, NameInUse { kind, name }:
         PrimitiveKind::Semaphore => &[Kind::Semaphore { limit: 1 }],
         PrimitiveKind::Latch => &[Kind::Latch],
         PrimitiveKind::Barrier => &[Kind::Barrier { parties: 1, keep: 0 }],
+        // Who waits to enter has come inside before.
+        PrimitiveKind::DoubleBarrier => &[Kind::Inside { parties: 1, keep: 0 }],
         PrimitiveKind::Once => &[ONCE],
         PrimitiveKind::Election => &[Kind::Election],
         PrimitiveKind::RateLimiter => &[],

@@ -104,6 +104,7 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::new("p", Kind::Barrier { parties: 2, keep: 1000 }, "n").unwrap();
     calls.add(barrier::reset_call(&keys, SITE, copy));
     calls.add(barrier::inspect(&keys, 0));
+    calls.add(barrier::leave(&keys, SITE, id, 1000));
 
     let keys = Keys::new("p", Kind::Once { first: 0, period: 1000, retries: true }, "n").unwrap();
     calls.add(once::end(&keys, id, RunEnd { lease: LEASE, period: LEASE, is_done: true, least: LEASE }));

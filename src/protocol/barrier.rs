@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::copy::CallCopy;
 use super::failure::Failure;
@@ -10,7 +11,7 @@ use super::reply::{Acquired, Cancelled, HeartbeatReply};
 use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
 use super::script::scripts;
 use super::ticket::Ticket;
-use reply::{BarrierInspected, BarrierReset, arrived, heartbeat_reply, inspected, left, reset};
+use reply::{BarrierInspected, BarrierReset, Leaving, arrived, heartbeat_reply, inspected, leaving, left, reset};
 
 pub(crate) mod end;
 pub(crate) mod reply;
@@ -21,6 +22,7 @@ scripts! {
     CANCEL = "cancel",
     HEARTBEAT = "heartbeat",
     INSPECT = "inspect",
+    LEAVE = "leave",
     RESET = "reset",
 }
 
@@ -30,12 +32,21 @@ pub(super) struct Parties {
     pub(super) parties: u32,
     /// For how long after its arrival a party, or a copy of its request, may ask, in milliseconds.
     pub(super) keep: u64,
+    /// Whether they are inside a double barrier, until they have all left.
+    pub(super) stay: bool,
+    /// The generation after which a party has come inside that waits to enter.
+    pub(super) of: Option<u64>,
 }
 
 impl Resource for Parties {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
         let call = ScriptCall::new(&ARRIVE, keys.all(), arrived).id(args.ticket.id).number(self.parties);
-        call.millis(args.ticket_ttl).number(self.keep).number(args.not_after).inbox(site)
+        call.millis(args.ticket_ttl)
+            .number(self.keep)
+            .number(args.not_after)
+            .inbox(site)
+            .number(self.stay)
+            .maybe_number(self.of)
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
@@ -57,6 +68,11 @@ pub(super) fn reset_call<'a>(keys: &'a Keys, site: Site<'a>, copy: CallCopy) -> 
     copy.put(ScriptCall::new(&RESET, keys.all(), reset), site, |call| call)
 }
 
+/// A party inside a double barrier is ready to leave.
+pub(super) fn leave<'a>(keys: &'a Keys, site: Site<'a>, id: AttemptId, keep: u64) -> ScriptCall<'a, Leaving> {
+    ScriptCall::new(&LEAVE, keys.all(), leaving).id(id).number(keep).inbox(site)
+}
+
 /// `listed`: how many parties are wanted.
 pub(super) fn inspect(keys: &Keys, listed: u32) -> ScriptCall<'_, BarrierInspected> {
     ScriptCall::new(&INSPECT, [keys.main(), keys.ending(":tickets")].into_iter(), inspected).number(listed)
@@ -65,6 +81,10 @@ pub(super) fn inspect(keys: &Keys, listed: u32) -> ScriptCall<'_, BarrierInspect
 impl Scripts<'_> {
     pub(crate) async fn reset_barrier(self, keys: &Keys, copy: CallCopy) -> Result<BarrierReset, Failure> {
         self.send(reset_call(keys, self.site(keys), copy)).await
+    }
+
+    pub(crate) async fn leave_barrier(self, keys: &Keys, id: AttemptId, keep: u64) -> Result<Leaving, Failure> {
+        self.send(leave(keys, self.site(keys), id, keep)).await
     }
 
     pub(crate) async fn inspect_barrier(self, keys: &Keys, listed: u32) -> Result<BarrierInspected, Failure> {
@@ -84,7 +104,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::protocol::attempt_id::AttemptId;
     use crate::protocol::kind::Kind;
 
     #[test]
@@ -101,7 +120,7 @@ mod tests {
         let ticket = kind.ticket(AttemptId { client: Uuid::nil(), n: 1 }, Duration::from_secs(30), 0);
         let site = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: false };
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after: 7 };
-        let resource = Parties { parties: 2, keep: 33_000 };
+        let resource = Parties { parties: 2, keep: 33_000, stay: false, of: None };
         fn words<T>(call: ScriptCall<'_, T>) -> Vec<String> {
             call.args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect()
         }

@@ -184,6 +184,14 @@ impl<'a, T> ScriptCall<'a, T> {
         self.word(Word::Spelled(id.text()))
     }
 
+    /// Adds a number, or an empty argument.
+    pub(super) fn maybe_number(self, number: Option<u64>) -> Self {
+        match number {
+            Some(number) => self.number(number),
+            None => self.text(""),
+        }
+    }
+
     /// Adds an attempt id, or an empty argument.
     pub(super) fn maybe_id(self, id: Option<AttemptId>) -> Self {
         match id {

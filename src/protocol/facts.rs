@@ -96,4 +96,8 @@ pub(super) const LATCH: Facts = Facts {
     claim: |_, _| Claim::Nothing,
 };
 
+/// Where the parties of a double barrier wait to enter, and where they are once they have come.
+pub(super) const ENTRY: Facts = Facts { word: "entry", ..BARRIER };
+pub(super) const INSIDE: Facts = Facts { word: "double", ..BARRIER };
+
 pub(super) const BARRIER: Facts = Facts { word: "barrier", suffixes: &["", ":tickets", ":ended"], ..LATCH };

@@ -39,7 +39,7 @@ impl Keys {
         if let Kind::Semaphore { limit } = kind {
             check_limit(limit)?;
         }
-        if let Kind::Barrier { parties, .. } = kind {
+        if let Kind::Barrier { parties, .. } | Kind::Entry { parties, .. } | Kind::Inside { parties, .. } = kind {
             check_parties(parties)?;
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);

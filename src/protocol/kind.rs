@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::{BARRIER, ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH};
+use super::facts::{
+    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH,
+};
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
 
@@ -20,6 +22,18 @@ pub(crate) enum Kind {
     Barrier {
         parties: u32,
         /// For how long after its arrival a party, or a copy of its request, may ask, in milliseconds.
+        keep: u64,
+    },
+    /// A wait to enter a double barrier.
+    Entry {
+        parties: u32,
+        keep: u64,
+        /// The generation after which the party has come inside.
+        of: u64,
+    },
+    /// The time of a party inside a double barrier.
+    Inside {
+        parties: u32,
         keep: u64,
     },
     /// The queue of a RedLock on one master.
@@ -50,12 +64,14 @@ pub(crate) enum Kind {
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Lock,
         Self::Semaphore { limit: 3 },
         Self::ReadWrite,
         Self::Latch,
         Self::Barrier { parties: 2, keep: 0 },
+        Self::Entry { parties: 2, keep: 0, of: 0 },
+        Self::Inside { parties: 2, keep: 0 },
         Self::Turn,
         Self::Vote,
         Self::Once { first: 0, period: 1000, retries: false },
@@ -70,6 +86,8 @@ impl Kind {
             Self::ReadWrite => &READ_WRITE,
             Self::Latch => &LATCH,
             Self::Barrier { .. } => &BARRIER,
+            Self::Entry { .. } => &ENTRY,
+            Self::Inside { .. } => &INSIDE,
             Self::Turn => &TURN,
             Self::Vote => &VOTE,
             Self::Once { .. } => &ONCE,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::call::{ScriptCall, Scripts};
-use super::facts::{BARRIER, ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE};
+use super::facts::{BARRIER, ELECTION, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE};
 use super::failure::Failure;
 use super::fields::Fields;
 use super::key::{LIMITER, Named};
@@ -30,6 +30,8 @@ pub enum PrimitiveKind {
     Latch,
     /// A [`Barrier`](crate::Barrier).
     Barrier,
+    /// A [`DoubleBarrier`](crate::DoubleBarrier).
+    DoubleBarrier,
     /// Work that runs [once](crate::Once) in a period.
     Once,
     /// An [`Election`](crate::Election).
@@ -48,6 +50,7 @@ impl fmt::Display for PrimitiveKind {
             Self::Semaphore => "semaphore",
             Self::Latch => "latch",
             Self::Barrier => "barrier",
+            Self::DoubleBarrier => "double barrier",
             Self::Once => "run",
             Self::Election => "election",
             Self::RateLimiter => "rate limiter",
@@ -72,7 +75,7 @@ const fn trace(kind: PrimitiveKind, facts: &Facts, ending: &'static str) -> Trac
 
 /// A name is in use while it is held or waited for. A latch is in use until its life ends, a run for as long as it is
 /// remembered, and a rate limiter until its burst is whole again.
-const TRACES: [Trace; 17] = [
+const TRACES: [Trace; 18] = [
     trace(PrimitiveKind::Lock, &LOCK, ""),
     trace(PrimitiveKind::Lock, &LOCK, QUEUE),
     trace(PrimitiveKind::RwLock, &READ_WRITE, ""),
@@ -82,6 +85,7 @@ const TRACES: [Trace; 17] = [
     trace(PrimitiveKind::Latch, &LATCH, ""),
     trace(PrimitiveKind::Latch, &LATCH, ":tickets"),
     trace(PrimitiveKind::Barrier, &BARRIER, ":tickets"),
+    trace(PrimitiveKind::DoubleBarrier, &INSIDE, ":tickets"),
     trace(PrimitiveKind::Once, &ONCE, ""),
     trace(PrimitiveKind::Once, &ONCE, ":fence"),
     trace(PrimitiveKind::Election, &ELECTION, ""),

@@ -66,7 +66,7 @@ fn seen(keys: &Keys, listed: u32) -> ScriptCall<'_, Seen> {
         Kind::Latch | Kind::Watch { .. } => {
             Latch.inspect(keys, listed).read_as(|fields| latch_inspected(fields).map(Seen::of_latch))
         }
-        Kind::Barrier { .. } => {
+        Kind::Barrier { .. } | Kind::Entry { .. } | Kind::Inside { .. } => {
             barrier::inspect(keys, listed).read_as(|fields| barrier::reply::inspected(fields).map(Seen::of_barrier))
         }
     }

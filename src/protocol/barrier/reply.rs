@@ -4,6 +4,7 @@ use crate::protocol::fields::Fields;
 use crate::protocol::limits::QUEUE_TTL;
 use crate::protocol::reply::{Acquired, Cancelled, HeartbeatReply, ServerMillis, TicketState};
 use crate::protocol::ticket::Ticket;
+use crate::protocol::token::Token;
 
 /// The answer to a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,42 @@ pub(crate) struct BarrierInspected {
     pub(crate) queue: Vec<Ticket>,
 }
 
+/// The answer to a party that is ready to leave a double barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// The number tells how the generation has ended.
+    Ended {
+        number: Token,
+        now: ServerMillis,
+    },
+    Waits {
+        now: ServerMillis,
+    },
+    Gone {
+        now: ServerMillis,
+    },
+}
+
+pub(super) fn leaving(fields: &mut Fields<'_>) -> Option<Leaving> {
+    Some(match fields.word()? {
+        "ENDED" => Leaving::Ended { number: fields.token()?, now: fields.number()? },
+        "QUEUED" => {
+            fields.ttl()?;
+            Leaving::Waits { now: fields.number()? }
+        }
+        "GONE" => Leaving::Gone { now: fields.number()? },
+        _ => return None,
+    })
+}
+
 /// The number of an end takes the place of a token.
 pub(super) fn arrived(fields: &mut Fields<'_>) -> Option<Acquired> {
     Some(match fields.word()? {
         "ENDED" => Acquired::Granted { token: fields.token()?, now: fields.number()? },
         "QUEUED" => {
-            Acquired::Queued { holder_left: fields.ttl()?, length: 0, call_again: false, now: fields.number()? }
+            // The last generation that has ended takes the place of the length.
+            let (holder_left, length) = (fields.ttl()?, fields.number()?);
+            Acquired::Queued { holder_left, length, call_again: false, now: fields.number()? }
         }
         "OTHER" => Acquired::Over { limit: fields.units()?, now: fields.number()? },
         "STALE" => Acquired::Stale { now: fields.number()? },

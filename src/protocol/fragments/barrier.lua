@@ -2,7 +2,8 @@
 -- Expects the locals: barrier, tickets, ended, now, inbox_prefix. Expects the fragment outlive.
 -- The hash barrier has `parties`; `generation`, the last one that has ended; `keep`, for how long, in ms, a party of
 -- the generation that waits may ask for its end; and per attempt id of which the end is known a number: that of the
--- generation, times PLACES, plus the place of the party, from 0 on, or the reason why it did not pass, from LEFT on.
+-- generation, times PLACES, plus the place of the party, from 0 on, or the reason why it did not pass, from LEFT on. Of
+-- a double barrier it also has the word `ready` for each party that wants to leave.
 -- The sorted set tickets has the attempt ids that wait, with their expiry, and ended those with a number, with the
 -- server's ms until which it is remembered. The server's ms are the floor of the generations, so that no two have the
 -- same number, also after the hash was lost.
@@ -30,9 +31,12 @@ local function why_broken()
   return ends <= now and EXPIRED or nil
 end
 
+local ready = 'ready'
+
 -- The number that tells how the generation of the attempt id ended, as text; false if that is not known.
 local function end_of(id)
-  return redis.call('HGET', barrier, id)
+  local number = redis.call('HGET', barrier, id)
+  return number ~= ready and number
 end
 
 local function all_tickets()
@@ -65,7 +69,7 @@ local function forget_lost()
   if redis.call('ZCARD', ended) > 0 or redis.call('HLEN', barrier) < 4 then return end
   local all = redis.call('HGETALL', barrier)
   for at = 1, #all, 2 do
-    if string.find(all[at], ':', 1, true) then redis.call('HDEL', barrier, all[at]) end
+    if string.find(all[at], ':', 1, true) and all[at + 1] ~= ready then redis.call('HDEL', barrier, all[at]) end
   end
 end
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Copy, Request, Resource, sent};
+use super::{Attempt, Copy, Request, Resource, id, sent};
 use crate::error::Result;
 use crate::protocol::barrier;
 use crate::protocol::kind::Kind;
@@ -11,6 +11,17 @@ impl Resource {
     /// A barrier for so many parties. How a generation has ended is remembered for `keep`.
     pub fn barrier(prefix: &str, name: &str, parties: u32, keep: Duration) -> Result<Self> {
         Self::new(prefix, name, Kind::Barrier { parties, keep: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX) })
+    }
+
+    /// What a double barrier has of the parties inside.
+    pub fn inside(prefix: &str, name: &str, parties: u32, keep: Duration) -> Result<Self> {
+        Self::new(prefix, name, Kind::Inside { parties, keep: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX) })
+    }
+
+    /// A party inside is ready to leave.
+    pub fn leave(&self, attempt: Attempt, keep: Duration) -> Request {
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        sent(barrier::leave(&self.keys, self.site(), id(attempt), keep))
     }
 
     /// Breaks the generation that waits.
