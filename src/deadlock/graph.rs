@@ -19,12 +19,12 @@ use uuid::Uuid;
 
 use crate::names::NameInUse;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::limits::WRITE;
 use crate::protocol::seen::{Seen, SeenHold};
 use crate::protocol::ticket::{Claim, Ticket};
 use crate::protocol::token::Token;
 
-use passed::Passed;
+use passed::{Passed, is_reader};
 
 mod passed;
 
@@ -173,10 +173,6 @@ fn excludes(wanted: Claim, held: Claim) -> bool {
 /// Whether the ticket waits for an earlier one of another client.
 fn waits_behind(ticket: &Ticket, before: &Ticket) -> bool {
     ticket.id.client != before.id.client && !(is_reader(ticket.claim) && is_reader(before.claim))
-}
-
-fn is_reader(claim: Claim) -> bool {
-    matches!(claim, Claim::Units { units: READ, limit: WRITE })
 }
 
 fn units_of(claim: Claim) -> u32 {

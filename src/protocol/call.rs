@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use super::attempt_id::AttemptId;
 use super::failure::Failure;
 use super::fields::{Fields, decode};
-use super::key::{Keys, inbox_prefix_in};
+use super::key::Keys;
 use super::script::Script;
-use super::ticket::{Claim, Ticket};
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
+
+mod args;
 
 /// A connection, with the argument that is the same in all calls of a client.
 #[derive(Clone, Copy, Debug)]
@@ -175,112 +173,6 @@ impl<'a, T> ScriptCall<'a, T> {
         let Self { script, keys, args, entries, .. } = self;
         ScriptCall { script, keys, args, entries, read }
     }
-
-    pub(super) fn text(self, text: &'a str) -> Self {
-        self.word(Word::Text(text))
-    }
-
-    pub(super) fn id(self, id: AttemptId) -> Self {
-        self.word(Word::Spelled(id.text()))
-    }
-
-    /// Adds a number, or an empty argument.
-    pub(super) fn maybe_number(self, number: Option<u64>) -> Self {
-        match number {
-            Some(number) => self.number(number),
-            None => self.text(""),
-        }
-    }
-
-    /// Adds an attempt id, or an empty argument.
-    pub(super) fn maybe_id(self, id: Option<AttemptId>) -> Self {
-        match id {
-            Some(id) => self.id(id),
-            None => self.text(""),
-        }
-    }
-
-    pub(super) fn client(self, client: Uuid) -> Self {
-        self.word(Word::Spelled(client.to_string()))
-    }
-
-    pub(super) fn ticket(self, ticket: &Ticket) -> Self {
-        self.word(Word::Spelled(ticket.text()))
-    }
-
-    pub(super) fn spelled(self, text: String) -> Self {
-        self.word(Word::Spelled(text))
-    }
-
-    pub(super) fn number(self, number: impl Into<u64>) -> Self {
-        self.word(Word::Number(number.into()))
-    }
-
-    /// Adds the limit of permits. A lock has none.
-    pub(super) fn limit(self, limit: Option<u32>) -> Self {
-        limit.into_iter().fold(self, Self::number)
-    }
-
-    pub(super) fn millis(self, duration: Duration) -> Self {
-        self.word(Word::Number(millis(duration)))
-    }
-
-    pub(super) fn nanos(self, duration: Duration) -> Self {
-        self.word(Word::Number(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
-    }
-
-    /// Adds whether to queue up, and where.
-    pub(super) fn mode(self, wait: bool, claim: Claim) -> Self {
-        self.text(match wait {
-            true if claim.goes_first() => "first",
-            true => "wait",
-            false => "try",
-        })
-    }
-
-    /// Adds the end of the queue to which the ticket is nearer.
-    pub(super) fn end(self, tail: bool) -> Self {
-        self.text(if tail { "-1" } else { "1" })
-    }
-
-    pub(super) fn site(self, site: Site<'a>) -> Self {
-        self.inbox(site).number(site.counts_everyone)
-    }
-
-    /// Adds the prefix of the inboxes that receive messages about the keys.
-    pub(super) fn inbox(self, site: Site<'a>) -> Self {
-        match site.slot {
-            Some(slot) => self.word(Word::Spelled(inbox_prefix_in(site.inbox_prefix, slot))),
-            None => self.text(site.inbox_prefix),
-        }
-    }
-
-    /// Adds the ticket that a release queues up, and says where its messages to the caller's client go.
-    pub(super) fn next(self, site: Site<'a>, next: Option<(Ticket, Duration)>) -> Self {
-        let call = match next {
-            Some((ticket, ttl)) => self.ticket(&ticket).millis(ttl),
-            None => self.text("").millis(Duration::ZERO),
-        };
-        call.number(site.listens)
-    }
-
-    /// Adds one group of arguments per ticket, and expects one entry per ticket in the reply.
-    pub(super) fn tickets(self, tickets: &[(Ticket, Duration)]) -> Self {
-        self.each(tickets, |call, (ticket, ttl)| call.ticket(ticket).millis(*ttl))
-    }
-
-    /// Adds one group of arguments per entry, and expects as many entries in the reply.
-    pub(super) fn each<I>(self, entries: impl IntoIterator<Item = I>, add: impl Fn(Self, I) -> Self) -> Self {
-        entries.into_iter().fold(self, |mut call, entry| {
-            call.entries += 1;
-            add(call, entry)
-        })
-    }
-
-    fn word(mut self, word: Word<'a>) -> Self {
-        self.args.push(word);
-        self
-    }
 }
 
 impl Word<'_> {
@@ -290,24 +182,5 @@ impl Word<'_> {
             Self::Spelled(text) => Arg::Text(text),
             Self::Number(number) => Arg::Number(*number),
         }
-    }
-}
-
-/// Redis counts in whole milliseconds. A duration above zero never becomes 0, which would delete a key.
-fn millis(duration: Duration) -> u64 {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    if millis == 0 && !duration.is_zero() { 1 } else { millis }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_never_becomes_the_zero_that_would_delete() {
-        assert_eq!(millis(Duration::from_nanos(1)), 1);
-        assert_eq!(millis(Duration::from_micros(1_999)), 1);
-        assert_eq!(millis(Duration::ZERO), 0);
-        assert_eq!(millis(Duration::MAX), u64::MAX);
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::call::{ScriptCall, Site};
-use super::change::ChangeArgs;
 use super::election::{self, Announcement, What};
 use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
@@ -22,6 +21,7 @@ use crate::error::Result;
 mod ahead;
 mod attempt;
 mod barrier;
+mod change;
 mod inspect;
 mod labels;
 mod limiter;
@@ -175,18 +175,6 @@ impl Resource {
     /// Takes permits, readers and writers away by force.
     pub fn force_release_permits(&self, holders: &[String]) -> Request {
         sent(self.permits().force_release(&self.keys, self.site(), holders))
-    }
-
-    /// Exchanges a hold of permits for another one.
-    pub fn change(&self, old: Attempt, new: Attempt) -> Request {
-        self.change_both(old, None, new)
-    }
-
-    /// Exchanges two holds of permits for another one.
-    pub fn change_both(&self, old: Attempt, rest: Option<Attempt>, new: Attempt) -> Request {
-        let Attempt { amount: units, lease, not_after, .. } = new;
-        let args = ChangeArgs { old: id(old), rest: rest.map(id), new: id(new), units, lease, not_after };
-        sent(self.permits().change(&self.keys, self.site(), args))
     }
 
     /// Takes all permits that are free.

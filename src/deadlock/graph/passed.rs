@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::is_reader;
-use crate::protocol::ticket::Ticket;
+use crate::protocol::limits::{READ, WRITE};
+use crate::protocol::ticket::{Claim, Ticket};
 
 /// The tickets that were passed on the way through a queue, as far as the next ones need to know them.
 #[derive(Default)]
@@ -41,4 +41,8 @@ impl Two {
     fn has_another(&self, client: Uuid) -> bool {
         self.0.iter().any(|other| *other != client)
     }
+}
+
+pub(super) fn is_reader(claim: Claim) -> bool {
+    matches!(claim, Claim::Units { units: READ, limit: WRITE })
 }

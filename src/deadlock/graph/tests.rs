@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::protocol::limits::{UPGRADABLE, UPGRADE};
+use crate::protocol::limits::{READ, UPGRADABLE, UPGRADE};
 use crate::protocol::names::PrimitiveKind;
 
 const LOCK: Claim = Claim::Tokens(1);
