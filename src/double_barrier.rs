@@ -215,7 +215,12 @@ impl IntoFuture for Enter {
             let (told, is_inside) = oneshot::channel();
             let presence = {
                 let (context, keys) = (context.clone(), keys.clone());
-                async move { stay(&context, "inside", &keys, GONE, |id, after| drop(told.send((id, after)))).await }
+                async move {
+                    stay(&context, "inside", &keys, GONE, |id, after| {
+                        let _ = told.send((id, after));
+                    })
+                    .await
+                }
             };
             let mut presence = presence.boxed().shared();
             // The first request has no other limit than the client's, as that of a wait at a barrier.

@@ -3,5 +3,6 @@
 mod broken;
 mod duplicates;
 mod half_state;
+mod inside;
 pub mod lab;
 mod pass;

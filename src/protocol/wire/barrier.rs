@@ -18,8 +18,14 @@ impl Resource {
         Self::new(prefix, name, Kind::Inside { parties, keep: u64::try_from(keep.as_millis()).unwrap_or(u64::MAX) })
     }
 
+    /// Where parties wait to enter a double barrier, which have come inside after the generation `of`.
+    pub fn entry(prefix: &str, name: &str, parties: u32, keep: Duration, of: u64) -> Result<Self> {
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        Self::new(prefix, name, Kind::Entry { parties, keep, of })
+    }
+
     /// A party inside is ready to leave.
-    pub fn leave(&self, attempt: Attempt, keep: Duration) -> Request {
+    pub fn leave_barrier(&self, attempt: Attempt, keep: Duration) -> Request {
         let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
         sent(barrier::leave(&self.keys, self.site(), id(attempt), keep))
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::Either;
 use super::barrier::Barrier;
+use super::double_barrier::DoubleBarrier;
 use super::election::Election;
 use super::limiter::RateLimiter;
 use super::once::Once;
@@ -47,6 +48,10 @@ impl Client {
 
     pub(crate) fn barrier(&self, name: &str, parties: u32) -> Barrier {
         Barrier(handle!(self, barrier, name, parties))
+    }
+
+    pub(crate) fn double_barrier(&self, name: &str, parties: u32) -> DoubleBarrier {
+        DoubleBarrier(handle!(self, double_barrier, name, parties))
     }
 
     pub(crate) fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {

@@ -24,6 +24,18 @@ pub struct Barrier {
     lab: Lab,
     parties: u32,
     pub keep: u64,
+    kind: Kind,
+    /// The generation that had ended last when the last party came to wait.
+    pub after: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Cyclic,
+    /// The parties inside a double barrier.
+    Inside,
+    /// Those that wait to enter, and came inside after that generation.
+    Entry(u64),
 }
 
 /// How a generation has ended for a party: its place, or why it is broken.
@@ -56,6 +68,20 @@ impl Arrived {
     #[track_caller]
     pub fn queued(self) -> i64 {
         if let Self::Queued(left) = self { left } else { panic!("{self:?}") }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    Ended(End),
+    Waits,
+    Gone,
+}
+
+impl Ready {
+    #[track_caller]
+    pub fn end(self) -> End {
+        if let Self::Ended(end) = self { end } else { panic!("{self:?}") }
     }
 }
 
@@ -113,12 +139,34 @@ impl Barrier {
     }
 
     pub fn on(mut lab: Lab, parties: u32) -> Self {
-        lab.keys = resource(parties, KEEP).keys();
-        Self { lab, parties, keep: KEEP }
+        lab.keys = resource(Kind::Cyclic, parties, KEEP).keys();
+        Self { lab, parties, keep: KEEP, kind: Kind::Cyclic, after: 0 }
+    }
+
+    /// What a double barrier has of the parties inside.
+    pub fn inside(parties: u32) -> Self {
+        Self::of_kind(Kind::Inside, parties)
+    }
+
+    /// Where they wait to enter.
+    pub fn entry(parties: u32) -> Self {
+        Self::of_kind(Kind::Entry(0), parties)
+    }
+
+    fn of_kind(kind: Kind, parties: u32) -> Self {
+        let mut barrier = Self::of(parties);
+        barrier.lab.keys = resource(kind, parties, KEEP).keys();
+        Self { kind, ..barrier }
+    }
+
+    /// Arrives at the entry, having come inside after that generation.
+    pub fn arrive_of(&mut self, of: u64, party: &Attempt) -> Arrived {
+        self.kind = Kind::Entry(of);
+        self.arrive(party)
     }
 
     fn resource(&self) -> wire::Resource {
-        resource(self.parties, self.keep)
+        resource(self.kind, self.parties, self.keep)
     }
 
     /// The call site has another number of parties.
@@ -136,9 +184,14 @@ impl Barrier {
     pub fn try_arrive(&mut self, party: &Attempt) -> Result<Arrived, String> {
         let args = self.resource().acquire(party.wire(), true).words();
         let keys = self.keys.clone();
+        let after = &mut self.after;
         self.lab.run("barrier_arrive", &keys, &args, false, |words| match &*words.word() {
             "ENDED" => Arrived::Ended(End::of(number(&words.word()))),
-            "QUEUED" => Arrived::Queued(words.next()),
+            "QUEUED" => {
+                let left = words.next();
+                *after = words.next();
+                Arrived::Queued(left)
+            }
             "OTHER" => Arrived::Other(words.next()),
             "STALE" => Arrived::Stale,
             other => panic!("{other}"),
@@ -183,6 +236,25 @@ impl Barrier {
         self.lab.run("barrier_cancel", &keys, &args, false, |words| match &*words.word() {
             "CANCELLED" => true,
             "GONE" => false,
+            other => panic!("{other}"),
+        })
+    }
+
+    /// The party is ready to leave.
+    pub fn ready(&mut self, party: &Attempt) -> Ready {
+        self.try_ready(party).unwrap()
+    }
+
+    pub fn try_ready(&mut self, party: &Attempt) -> Result<Ready, String> {
+        let args = self.resource().leave_barrier(party.wire(), Duration::from_millis(self.keep)).words();
+        let keys = self.keys.clone();
+        self.lab.run("barrier_leave", &keys, &args, false, |words| match &*words.word() {
+            "ENDED" => Ready::Ended(End::of(number(&words.word()))),
+            "QUEUED" => {
+                let _left: i64 = words.next();
+                Ready::Waits
+            }
+            "GONE" => Ready::Gone,
             other => panic!("{other}"),
         })
     }
@@ -254,8 +326,14 @@ impl Barrier {
     }
 }
 
-fn resource(parties: u32, keep: u64) -> wire::Resource {
-    wire::Resource::barrier("p", "n", parties, Duration::from_millis(keep)).unwrap()
+fn resource(kind: Kind, parties: u32, keep: u64) -> wire::Resource {
+    let keep = Duration::from_millis(keep);
+    match kind {
+        Kind::Cyclic => wire::Resource::barrier("p", "n", parties, keep),
+        Kind::Inside => wire::Resource::inside("p", "n", parties, keep),
+        Kind::Entry(of) => wire::Resource::entry("p", "n", parties, keep, of),
+    }
+    .unwrap()
 }
 
 fn number(text: &str) -> u64 {
