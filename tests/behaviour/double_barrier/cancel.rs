@@ -1,0 +1,34 @@
+//! Entering and leaving dropped half way.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use super::LONG;
+use crate::support::env::{Env, on_every_server};
+
+on_every_server! {
+    what_is_dropped_at_any_time_breaks_only_its_generation,
+}
+
+async fn what_is_dropped_at_any_time_breaks_only_its_generation(env: Env) {
+    let (a, b) = (env.client().await.double_barrier("a", 2), env.client().await.double_barrier("a", 2));
+    for n in 0..20_u32 {
+        let moment = Duration::from_micros(u64::from(n) * 100);
+        let both = async {
+            let (one, other) = futures::join!(a.enter().into_future(), b.enter().into_future());
+            if let (Ok(one), Ok(other)) = (one, other) {
+                let _ = futures::join!(one.leave().into_future(), other.leave().into_future());
+            }
+        };
+        drop(futures::future::select(Box::pin(both), Box::pin(env.sleep(moment))).await);
+    }
+    // What was dropped is cleaned up, and may break a generation until then.
+    env.eventually("two enter and leave", async || {
+        let (one, other) = futures::join!(a.enter().timeout(LONG).into_future(), b.enter().timeout(LONG).into_future());
+        let (Ok(one), Ok(other)) = (one, other) else { return false };
+        let (one, other) = futures::join!(one.leave().into_future(), other.leave().into_future());
+        one.is_ok() && other.is_ok()
+    })
+    .await;
+    env.eventually("nobody is there", async || a.inspect().await.unwrap().present == 0).await;
+}

@@ -1,0 +1,61 @@
+//! The double barrier.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use bowline::{DoubleBarrierState, Error, Result, blocking};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::Either;
+use super::thread::{call, either, on_a_thread};
+
+#[derive(Clone, Debug)]
+pub(crate) struct DoubleBarrier(pub(super) Either<bowline::DoubleBarrier, blocking::DoubleBarrier>);
+
+impl DoubleBarrier {
+    pub(crate) fn enter(&self, timeout: Duration) -> BoxFuture<'static, Result<Inside>> {
+        match self.0.clone() {
+            Either::Async(barrier) => {
+                let enter = barrier.enter().timeout(timeout).into_future();
+                enter.map(|inside| inside.map(|inside| Inside(Either::Async(inside)))).boxed()
+            }
+            Either::Blocking(barrier) => {
+                on_a_thread(move || Ok(Inside(Either::Blocking(barrier.enter().timeout(timeout).block()?))))
+            }
+        }
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<DoubleBarrierState>> {
+        call!(self.0, inspect)
+    }
+
+    pub(crate) fn reset(&self) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, reset)
+    }
+}
+
+/// The same type in both APIs.
+#[derive(Debug)]
+pub(crate) struct Inside(Either<bowline::Inside, bowline::Inside>);
+
+impl Inside {
+    pub(crate) fn leave(self, timeout: Duration) -> BoxFuture<'static, Result<()>> {
+        match self.0 {
+            Either::Async(inside) => inside.leave().timeout(timeout).into_future(),
+            Either::Blocking(inside) => on_a_thread(move || inside.leave().timeout(timeout).block()),
+        }
+    }
+
+    pub(crate) async fn broken(&self) -> Error {
+        either!(&self.0, inside => inside.broken().await)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        either!(&self.0, inside => inside.generation())
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        either!(&self.0, inside => inside.index())
+    }
+}
