@@ -35,6 +35,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for worker in workers {
         worker.await??;
     }
+
+    // A double barrier also tells a worker when another one dies at work.
+    let workers = [1, 2].map(|number| {
+        let together = client.double_barrier("together", 2);
+        tokio::spawn(async move {
+            let inside = together.enter().timeout(Duration::from_secs(10)).await?;
+            println!("  worker {number} works, and the other one has begun too");
+            inside.leave().timeout(Duration::from_secs(10)).await
+        })
+    });
+    for worker in workers {
+        worker.await??;
+    }
+    println!("both have ended");
     client.close().await;
     Ok(())
 }

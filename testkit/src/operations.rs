@@ -116,6 +116,8 @@ macro_rules! table {
                 ("count", false, |client, _| ready(calls!(client.latch("count").count()))),
                 ("delete", false, |client, _| ready(calls!(client.latch("delete").delete()))),
                 ("barrier", true, |client, timeout| ready(waits!(timeout, client.barrier("barrier", 1).wait()))),
+                ("enter", true, |client, timeout| ready(waits!(timeout, client.double_barrier("enter", 1).enter()))),
+                ("inspect_double", false, |client, _| ready(calls!(client.double_barrier("seen", 2).inspect()))),
                 ("reset", false, |client, _| ready(calls!(client.barrier("reset", 2).reset()))),
                 ("inspect_barrier", false, |client, _| ready(calls!(client.barrier("seen", 2).inspect()))),
                 ("inspect", false, |client, _| ready(calls!(client.lock("inspect").inspect()))),

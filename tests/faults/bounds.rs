@@ -103,6 +103,7 @@ impl Trouble {
             "inspect",
             "inspect_rw",
             "inspect_barrier",
+            "inspect_double",
             "names",
             "leader",
             "ask_to_release",

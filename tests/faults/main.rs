@@ -18,6 +18,7 @@ mod barrier;
 mod bounds;
 mod change;
 mod cohort;
+mod double_barrier;
 mod drain;
 mod election;
 mod failover;

@@ -10,6 +10,7 @@ use crate::stage::{Played, Stage, play};
 mod barrier;
 mod cluster;
 mod cohort;
+mod double_barrier;
 mod elections;
 mod failovers;
 mod latch;
@@ -40,6 +41,7 @@ pub fn seeds_of(name: &str) -> u64 {
         | "once_in_failovers"
         | "rate"
         | "barrier"
+        | "double_barrier"
         | "elections_over_masters" => SEEDS.min(16),
         _ => SEEDS,
     }
@@ -145,6 +147,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("elections_over_masters", |stage| Box::pin(elections::over_masters(stage))),
     ("dead_party", |stage| Box::pin(barrier::dead_party(stage))),
     ("barrier", |stage| Box::pin(barrier::generations(stage))),
+    ("dead_inside", |stage| Box::pin(double_barrier::dead_inside(stage))),
+    ("double_barrier", |stage| Box::pin(double_barrier::generations(stage))),
     ("rate", |stage| Box::pin(limiter::rate(stage))),
     ("lost_checks", |stage| Box::pin(limiter::lost_checks(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),

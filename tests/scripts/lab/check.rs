@@ -22,7 +22,9 @@ impl Lab {
                     self.check_permits(&whole, key, fields, *expiry);
                 }
                 Content::Map(_) | Content::Scores(_)
-                    if ["p:latch:", "p:barrier:", "p:client:"].iter().any(|kind| key.starts_with(kind)) => {}
+                    if ["p:latch:", "p:barrier:", "p:entry:", "p:double:", "p:client:"]
+                        .iter()
+                        .any(|kind| key.starts_with(kind)) => {}
                 Content::Scores(_) if key.ends_with("}:watchers") => {}
                 Content::Map(fields) => {
                     assert_eq!(fields.len(), 1, "{key}: {fields:?}");

@@ -58,6 +58,7 @@ const I17: &[&str] = &["I17"];
 const I18: &[&str] = &["I18"];
 const I19: &[&str] = &["I19"];
 const I20: &[&str] = &["I20"];
+const I21: &[&str] = &["I21"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -486,6 +487,9 @@ pub const MUTANTS: &[Row] = &[
         scene("barrier"), I20),
     lua("party_arrives_again", &[("if known then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n", "if false then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n")],
         scene("barrier"), I20),
+    lua("one_leaves_alone", &[("  are_ready = are_ready and word == ready\n", "")], scene("double_barrier"), I21),
+    lua("nobody_breaks_inside", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")], scene("dead_inside"), I3),
+    lua("entry_mixes_generations", &[("  broken = other < of + 0 and LEFT or nil\n", "")], scene("double_barrier"), I21),
     lua("dead_party_counts", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")],
         scene("dead_party"), I3),
 

@@ -505,6 +505,13 @@ pub const OPERATIONS: &[Operation] = &[
         cohort: true,
         ..PLAIN
     },
+    Operation {
+        name: "a section of a double barrier of one",
+        start: |s| {
+            shared(s, |client| drops(async move { client.double_barrier("of one", 1).enter().await?.leave().await }))
+        },
+        ..PLAIN
+    },
     Operation { name: "resume", before: Before::Hold, start: resume, fails: LOST, leaves: true, ..PLAIN },
     Operation {
         name: "inspect of a read-write lock",
