@@ -15,6 +15,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisException;
 
 /**
  * A client of Redisson that does what its standard input says.
@@ -80,7 +81,7 @@ public final class Interop {
             answer = value.isEmpty() ? "ok" : "ok " + value;
         } catch (Throwable thrown) {
             Throwable cause = thrown;
-            while ((cause instanceof CompletionException || cause instanceof ExecutionException) && cause.getCause() != null) {
+            while (wraps(cause) && cause.getCause() != null) {
                 cause = cause.getCause();
             }
             String message = String.valueOf(cause.getMessage()).replaceAll("\\s+", " ");
@@ -88,5 +89,12 @@ public final class Interop {
         }
         // One call, so that answers of several workers do not mix.
         answers.println(id + " " + answer);
+    }
+
+    /** Redisson wraps some of its exceptions in a plain RedisException. */
+    private static boolean wraps(Throwable thrown) {
+        return thrown instanceof CompletionException
+                || thrown instanceof ExecutionException
+                || thrown.getClass() == RedisException.class;
     }
 }
