@@ -80,6 +80,7 @@ pub(crate) mod request;
 pub(crate) mod resume;
 pub(crate) mod ticket_only;
 pub(crate) mod wait;
+mod woken;
 
 /// One acquisition, from one server.
 pub(crate) struct Acquisition<'a> {
@@ -168,7 +169,12 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
         }
         let (decision, since) = {
             let mut waiter = Waiter::new(context, attempt, *until, last);
-            let decision = attempt::run(request, &mut waiter).await;
+            let decision = if request.keys.kind.has_queue() {
+                attempt::run(request, &mut waiter).await
+            } else {
+                // On the heap, because only some locks need this state.
+                Box::pin(woken::run(request, &mut waiter)).await
+            };
             (decision, waiter.attempt.state.since)
         };
         let failed = |error: &Error, since| member.iter().for_each(|member| member.fail(error, since));

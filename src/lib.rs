@@ -73,6 +73,7 @@ mod protocol;
 mod red_lock;
 #[cfg(feature = "_redis")]
 mod redis;
+mod redisson;
 mod revoke;
 mod runtime;
 mod rw_lock;
@@ -101,7 +102,7 @@ pub use deadlock::{Deadlock, DeadlockedWait, Deadlocks, WayOut};
 pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, Reentrant, WriteGuard};
 pub use hold::hold_handle::HoldHandle;
 pub use holder::Holder;
 pub use in_turn::run_in_turn;
@@ -131,6 +132,7 @@ pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{Asked, ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
+pub use redisson::{Redisson, RedissonFencedLock, RedissonLock, RedissonLockState, RedissonOwner};
 pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};

@@ -115,6 +115,10 @@ pub(crate) const SLOW_NODE: Duration = Duration::from_millis(100);
 /// closes every new link.
 pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
 
+/// The channel of a lock that others announce to be free is subscribed for so long after its last wait. Under
+/// contention, a client waits again after each hand-off budget, and a subscription to one server takes a connection.
+pub(crate) const CHANNEL_IDLE: Duration = Duration::from_secs(1);
+
 /// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and
 /// answers no one else meanwhile.
 pub(crate) const BATCH: usize = 256;

@@ -36,6 +36,8 @@ pub(super) enum AcquireAnswer {
     LeftToCohort,
     Busy {
         is_retained: bool,
+        /// What is left of the lease of the hold in the way.
+        left: Option<Duration>,
     },
     /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
@@ -99,6 +101,13 @@ async fn requeue(
             let left_to_cohort = waiter.set_queued(sent, None, call_again);
             context.deliver(messages);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
+        }
+        Ok(Requeued::Released { now }) => {
+            context.observe(now);
+            waiter.attempt.state.before = None;
+            context.engine.released_before(waiter.attempt.id(), sent);
+            retry.gets_on();
+            Ok(None)
         }
         // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
         // next request, with the same attempt id, finds out.
@@ -166,7 +175,9 @@ async fn acquire(
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
-        Acquired::Busy { is_retained, call_again: false, .. } => Ok(Some(AcquireAnswer::Busy { is_retained })),
+        Acquired::Busy { is_retained, left, call_again: false, .. } => {
+            Ok(Some(AcquireAnswer::Busy { is_retained, left }))
+        }
         // There are more expired tickets to remove.
         Acquired::Busy { call_again: true, .. } => {
             retry.gets_on();
@@ -209,7 +220,7 @@ async fn drain(
             // If the hold needs replicas, the next request waits for them.
             Some(AcquireAnswer::Granted { token: Token::NONE, counted_from: sent, replicas: 0 })
         }
-        Drained::Busy { call_again: false, .. } => Some(AcquireAnswer::Busy { is_retained: false }),
+        Drained::Busy { call_again: false, .. } => Some(AcquireAnswer::Busy { is_retained: false, left: None }),
         // There are more expired holds or tickets to remove.
         Drained::Busy { call_again: true, .. } => {
             retry.gets_on();
@@ -254,7 +265,7 @@ async fn resume(
             if call_again {
                 context.engine.promote_later(&request.keys, context.now(), request.lease);
             }
-            Some(AcquireAnswer::Busy { is_retained: false })
+            Some(AcquireAnswer::Busy { is_retained: false, left: None })
         }
         Changed::Stale { .. } => None,
     })

@@ -57,12 +57,12 @@ pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<De
 }
 
 /// `None`: the next request is due.
-fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -> Result<Option<Decision>> {
+pub(super) fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -> Result<Option<Decision>> {
     Ok(match answer {
         AcquireAnswer::Granted { token, counted_from, replicas } => {
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
-        AcquireAnswer::Busy { is_retained } => {
+        AcquireAnswer::Busy { is_retained, .. } => {
             waiter.attempt.forget();
             Some(Decision::Busy { is_retained })
         }

@@ -30,6 +30,7 @@ mod others;
 mod reply;
 mod request;
 mod shared;
+mod shared_lock;
 mod votes;
 
 use self::attempt::id;
@@ -161,10 +162,10 @@ impl Resource {
         sent(self.keys.kind.with(|resource| resource.cancel(&self.keys, self.site(), ticket, from_tail)))
     }
 
-    /// Keeps tickets alive.
-    pub fn heartbeat(&self, attempts: &[Attempt]) -> Request {
+    /// Keeps tickets alive. `None` for what has no queue.
+    pub fn heartbeat(&self, attempts: &[Attempt]) -> Option<Request> {
         let tickets: Vec<TicketArgs> = attempts.iter().map(|attempt| self.with_ttl(*attempt)).collect();
-        sent(self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets)))
+        self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets).map(sent))
     }
 
     /// Releases the lock of a holder by force.

@@ -10,6 +10,7 @@ mod guard;
 mod limiter;
 mod once;
 mod primitives;
+mod redisson;
 mod thread;
 
 use std::ops::Deref;
@@ -22,7 +23,7 @@ pub(crate) use acquire::Acquire;
 pub(crate) use barrier::Barrier;
 pub(crate) use client::Client;
 pub(crate) use election::Changes;
-pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
+pub(crate) use guard::{LockGuard, Permit, ReadGuard, RedissonGuard, Upgrade, WriteGuard};
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

@@ -6,7 +6,7 @@ use crate::acquire::builder::choices::Options;
 use crate::acquire::builder::obtain::Obtain;
 use crate::acquire::enter::acquire;
 use crate::error::Result;
-use crate::hold::guard::{LockGuard, Permit, ReadGuard, WriteGuard};
+use crate::hold::guard::{LockGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, WriteGuard};
 
 macro_rules! obtain {
     ($($guard:ident),+) => {$(
@@ -29,4 +29,4 @@ macro_rules! obtain {
     )+};
 }
 
-obtain!(LockGuard, ReadGuard, WriteGuard, Permit);
+obtain!(LockGuard, ReadGuard, WriteGuard, Permit, RedissonGuard, RedissonFencedGuard);

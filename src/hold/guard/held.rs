@@ -4,7 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, WriteGuard, loss, lost};
+use super::{
+    LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, WriteGuard, loss, lost,
+};
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
@@ -28,7 +30,7 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`],
-/// [`Permit`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot
+/// [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot
 /// implement this trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
@@ -174,7 +176,7 @@ macro_rules! guards_of_one_hold {
     )+};
 }
 
-guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard);
+guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);
 
 impl sealed::Sealed for Permit {
     fn share(&self) -> Self {
@@ -199,3 +201,5 @@ pub trait Reentrant: Held {}
 impl Reentrant for LockGuard {}
 impl Reentrant for ReadGuard {}
 impl Reentrant for WriteGuard {}
+impl Reentrant for RedissonGuard {}
+impl Reentrant for RedissonFencedGuard {}

@@ -1,0 +1,76 @@
+//! Follows one attempt id for a lock without a queue: of all that wait, a release wakes everybody, and everybody asks.
+//!
+//! | the attempt | and asks again, with the same id, on |
+//! |---|---|
+//! | was told "busy" for the first time, and begins to listen to the channel of the lock | the beginning of the subscription: what was released before is not heard |
+//! | was told "busy" while it listens | a message; a gap, in which a message may have been lost; the end of the lease in the way |
+//!
+//! The tasks of a client share the subscription. The members of a cohort share the attempt as well.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+
+use crate::acquire::ask::{AcquireAnswer, ask};
+use crate::acquire::attempt::{Decision, answered};
+use crate::acquire::request::Request;
+use crate::acquire::wait::Waiter;
+use crate::driver::channels::{Heard, Listener};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The server counts in whole milliseconds, and the key may be there for a moment longer.
+const SLACK: Duration = Duration::from_millis(1);
+
+/// Asks the server until the lock is free. The waiter gives the attempt up when it is dropped before that.
+pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
+    let mut listener: Option<Listener> = None;
+    loop {
+        let known = listener.as_ref().map(Listener::look);
+        let left = match ask(request, waiter).await? {
+            AcquireAnswer::Busy { left, .. } if request.wait => left,
+            answer => match answered(request, waiter, answer)? {
+                Some(decision) => return Ok(decision),
+                None => continue,
+            },
+        };
+        let listener = match &listener {
+            Some(listener) => listener,
+            None => listener.insert(waiter.context.channels.listen(request.keys.channel())),
+        };
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let known = listener.look();
+                // Another task has subscribed the channel, and its message may have come before this one listened.
+                if known.is_subscribed() {
+                    continue;
+                }
+                known
+            }
+        };
+        // Without a TTL, another program has written the lock, which is then looked at as often as one of this client.
+        let rest = left.unwrap_or(waiter.context.config.lease) + SLACK;
+        wait(request, waiter, (listener, &known), rest).await?;
+        if let Some(refusal) = listener.look().refusal() {
+            let kind = refusal.kind();
+            return Err(Error::new(kind, request.operation).with_name(&request.keys.name).with_source(refusal));
+        }
+    }
+}
+
+/// Waits for news, and for `rest` at most.
+async fn wait(
+    request: &Request,
+    waiter: &Waiter<'_>,
+    (listener, known): (&Listener, &Heard),
+    rest: Duration,
+) -> Result<()> {
+    let news = pin!(listener.news_after(known));
+    let news = select(news, waiter.context.executor.sleep(rest));
+    match select(news, pin!(waiter.decided())).await {
+        Either::Left(_) => Ok(()),
+        // Nobody but the client itself decides an attempt that is not queued.
+        Either::Right(_) => Err(request.error(ErrorKind::Closed)),
+    }
+}

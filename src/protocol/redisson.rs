@@ -1,0 +1,178 @@
+//! Locks in the format of Redisson, which Java programs hold as well: the scripts as typed calls. The script of the lock
+//! renews them, because it takes any hash with the attempt id as a field.
+//!
+//! | Redisson writes | spelled | contents |
+//! |---|---|---|
+//! | the lock | the name itself | a hash: the owner, `<client uuid>:<thread or attempt>`, and how often it has entered |
+//! | the channel | `redisson_lock__channel:{<name>}` | `0` when the lock is released |
+//! | the counter of a fenced lock | `redisson_lock_token:{<name>}` | the last token. It has no TTL |
+//!
+//! A name with a `{` has no further braces around it.
+
+use std::time::Duration;
+
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Scripts, Site};
+use super::drop_waiters::{DropArgs, Dropped};
+use super::failure::Failure;
+use super::fields::Fields;
+use super::key::Keys;
+use super::mutex::MUTEX;
+use super::reply::{
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed, acquired, cancelled,
+    released,
+};
+use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
+use super::script::{Script, scripts};
+use super::ticket::Ticket;
+
+scripts! {
+    "redisson", "redisson":
+    ACQUIRE = "acquire",
+    ACQUIRE_FENCED = "acquire_fenced",
+    INSPECT = "inspect",
+    RELEASE = "release",
+}
+
+/// The beginning of the channel of a lock.
+const CHANNEL: &str = "redisson_lock__channel";
+
+/// The beginning of the counter of a fenced lock.
+const COUNTER: &str = "redisson_lock_token";
+
+/// A lock that Java programs share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    pub(super) fenced: bool,
+}
+
+/// The channel and the counter of a name.
+#[derive(Debug)]
+pub(super) struct Satellites {
+    pub(super) channel: Box<str>,
+    pub(super) counter: Box<str>,
+}
+
+impl Satellites {
+    pub(super) fn of(name: &str) -> Self {
+        let [channel, counter] = [CHANNEL, COUNTER].map(|prefix| {
+            if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") }.into()
+        });
+        Self { channel, counter }
+    }
+}
+
+/// Whether the key is that of a counter.
+pub(super) fn is_counter(key: &str) -> bool {
+    key.strip_prefix(COUNTER).is_some_and(|rest| rest.starts_with(':'))
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedInspected {
+    /// The owner as it is stored, how often it has entered, and the rest of the lease. `None`: the lock is free.
+    pub(crate) owner: Option<(String, u64, Option<Duration>)>,
+    pub(crate) now: ServerMillis,
+}
+
+impl Resource for Shared {
+    fn acquire<'a>(&self, keys: &'a Keys, _: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        let AcquireArgs { ticket, not_after, .. } = args;
+        if !self.fenced {
+            let call = ScriptCall::new(&ACQUIRE, keys.all(), acquired);
+            return call.id(ticket.id).millis(ticket.lease).number(not_after);
+        }
+        let call = ScriptCall::new(&ACQUIRE_FENCED, keys.all().chain(keys.counter()), acquired);
+        call.id(ticket.id).millis(ticket.lease).number(ticket.claim.amount()).number(not_after)
+    }
+
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
+        self.release(keys, site, ticket.id).read_as(cancelled)
+    }
+
+    fn heartbeat<'a>(&self, _: &'a Keys, _: Site<'a>, _: &[TicketArgs]) -> Option<ScriptCall<'a, HeartbeatReply>> {
+        None
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        Some(self)
+    }
+}
+
+impl Held for Shared {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+        woken(ScriptCall::new(&RELEASE, keys.all(), released).id(id), keys, site)
+    }
+
+    fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: TicketArgs) -> ScriptCall<'a, Requeued> {
+        self.release(keys, site, id).read_as(released_only)
+    }
+
+    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+        None
+    }
+
+    fn drop_waiters<'a>(&self, _: &'a Keys, _: Site<'a>, _: DropArgs) -> Option<ScriptCall<'a, Timed<Dropped>>> {
+        None
+    }
+
+    fn renewal(&self) -> &'static Script {
+        MUTEX.renewal()
+    }
+}
+
+/// Nobody is queued.
+fn released_only(fields: &mut Fields<'_>) -> Option<Requeued> {
+    Some(match released(fields)? {
+        Released::Released { now, .. } => Requeued::Released { now },
+        Released::NotHeld { now, .. } => Requeued::NotHeld { now },
+    })
+}
+
+fn woken<'a, T>(call: ScriptCall<'a, T>, keys: &'a Keys, site: Site<'a>) -> ScriptCall<'a, T> {
+    call.text(keys.channel()).number(site.slot.is_some())
+}
+
+/// `owner` is passed as it is stored, because a Java program may have written it.
+pub(super) fn force_release<'a>(keys: &'a Keys, site: Site<'a>, owner: &'a str) -> ScriptCall<'a, Released> {
+    woken(ScriptCall::new(&RELEASE, keys.all(), released).text(owner), keys, site)
+}
+
+pub(super) fn inspect(keys: &Keys) -> ScriptCall<'_, SharedInspected> {
+    ScriptCall::new(&INSPECT, keys.all(), inspected)
+}
+
+pub(super) fn inspected(fields: &mut Fields<'_>) -> Option<SharedInspected> {
+    let now = fields.number()?;
+    let (owner, entries, left) = (fields.word()?, fields.word()?, fields.ttl()?);
+    // An entry that is no number was not written by Redisson, and is in the way all the same.
+    let owner = (!owner.is_empty()).then(|| (owner.to_owned(), entries.parse().unwrap_or_default(), left));
+    Some(SharedInspected { owner, now })
+}
+
+impl Scripts<'_> {
+    pub(crate) async fn inspect_shared(self, keys: &Keys) -> Result<SharedInspected, Failure> {
+        keys.check_slots(self.connection.topology())?;
+        self.send(inspect(keys)).await
+    }
+
+    /// Takes the lock from that owner.
+    pub(crate) async fn force_release_shared(self, keys: &Keys, owner: &str) -> Result<Released, Failure> {
+        self.send(force_release(keys, self.site(keys), owner)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `prefixName` of Redisson spells them.
+    #[test]
+    fn what_belongs_to_a_name_is_spelled_as_redisson_does() {
+        for (name, rest) in [("a", "{a}"), ("a{b}c", "a{b}c"), ("a}b", "{a}b}"), ("a{b", "a{b"), (" ü:", "{ ü:}")] {
+            let Satellites { channel, counter } = Satellites::of(name);
+            assert_eq!(*channel, format!("redisson_lock__channel:{rest}"));
+            assert_eq!(*counter, format!("redisson_lock_token:{rest}"));
+            assert!(is_counter(&counter) && !is_counter(&channel) && !is_counter(name));
+        }
+    }
+}
