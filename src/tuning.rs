@@ -119,6 +119,10 @@ pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
 /// contention, a client waits again after each hand-off budget, and a subscription to one server takes a connection.
 pub(crate) const CHANNEL_IDLE: Duration = Duration::from_secs(1);
 
+/// After a hand-off budget, for how long a cohort waits for its own message that the lock is free, as others do. The
+/// message takes about a round trip.
+pub(crate) const OWN_MESSAGE: Duration = Duration::from_millis(50);
+
 /// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and
 /// answers no one else meanwhile.
 pub(crate) const BATCH: usize = 256;

@@ -39,6 +39,10 @@ pub(super) enum AcquireAnswer {
         /// What is left of the lease of the hold in the way.
         left: Option<Duration>,
     },
+    /// The cohort's former hold is released, and so many others were woken. The attempt has still to ask.
+    Released {
+        listeners: u64,
+    },
     /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
 }
@@ -102,12 +106,11 @@ async fn requeue(
             context.deliver(messages);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
-        Ok(Requeued::Released { now }) => {
+        Ok(Requeued::Released { listeners, now }) => {
             context.observe(now);
             waiter.attempt.state.before = None;
             context.engine.released_before(waiter.attempt.id(), sent);
-            retry.gets_on();
-            Ok(None)
+            Ok(Some(AcquireAnswer::Released { listeners }))
         }
         // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
         // next request, with the same attempt id, finds out.

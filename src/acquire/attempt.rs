@@ -71,7 +71,7 @@ pub(super) fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: Acqui
             Some(Decision::LeftToCohort)
         }
         AcquireAnswer::Decided(outcome) => decided(request, waiter, outcome)?,
-        AcquireAnswer::Queued => None,
+        AcquireAnswer::Queued | AcquireAnswer::Released { .. } => None,
     })
 }
 

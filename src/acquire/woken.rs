@@ -4,6 +4,7 @@
 //! |---|---|
 //! | was told "busy" for the first time, and begins to listen to the channel of the lock | the beginning of the subscription: what was released before is not heard |
 //! | was told "busy" while it listens | a message; a gap, in which a message may have been lost; the end of the lease in the way |
+//! | has released the former hold of its cohort, and woken others | its own message: it must not ask before the others can. At once if nobody was woken |
 //!
 //! The tasks of a client share the subscription. The members of a cohort share the attempt as well.
 
@@ -18,39 +19,46 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::driver::channels::{Heard, Listener};
 use crate::error::{Error, ErrorKind, Result};
+use crate::mutant::{self, Mutant};
+use crate::tuning::OWN_MESSAGE;
 
 /// The server counts in whole milliseconds, and the key may be there for a moment longer.
 const SLACK: Duration = Duration::from_millis(1);
 
 /// Asks the server until the lock is free. The waiter gives the attempt up when it is dropped before that.
 pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
-    let mut listener: Option<Listener> = None;
+    let (context, channel) = (waiter.context, request.keys.channel());
+    // Its own message may overtake the answer to the release.
+    let releases = waiter.attempt.state.before.is_some() && context.channels.is_subscribed(channel);
+    let mut listener = releases.then(|| context.channels.listen(channel));
     loop {
         let known = listener.as_ref().map(Listener::look);
-        let left = match ask(request, waiter).await? {
-            AcquireAnswer::Busy { left, .. } if request.wait => left,
+        let own = u64::from(context.channels.is_subscribed(channel));
+        let rest = match ask(request, waiter).await? {
+            // Without a TTL, another program has written the lock, and it is looked at as often as one of this client.
+            AcquireAnswer::Busy { left, .. } if request.wait => left.unwrap_or(context.config.lease) + SLACK,
+            AcquireAnswer::Released { listeners } => {
+                let counts_everyone = context.connection.topology().publish_counts_everyone;
+                if counts_everyone && listeners <= own {
+                    continue;
+                }
+                OWN_MESSAGE
+            }
             answer => match answered(request, waiter, answer)? {
                 Some(decision) => return Ok(decision),
                 None => continue,
             },
         };
-        let listener = match &listener {
-            Some(listener) => listener,
-            None => listener.insert(waiter.context.channels.listen(request.keys.channel())),
-        };
+        let is_new = listener.is_none();
+        let listener = listener.get_or_insert_with(|| context.channels.listen(channel));
         let known = match known {
             Some(known) => known,
-            None => {
-                let known = listener.look();
-                // Another task has subscribed the channel, and its message may have come before this one listened.
-                if known.is_subscribed() {
-                    continue;
-                }
-                known
-            }
+            None => listener.look(),
         };
-        // Without a TTL, another program has written the lock, which is then looked at as often as one of this client.
-        let rest = left.unwrap_or(waiter.context.config.lease) + SLACK;
+        // Another task has subscribed the channel, and its message may have come before this one listened.
+        if is_new && known.is_subscribed() && !mutant::on(Mutant::SubscriptionNoNews) {
+            continue;
+        }
         wait(request, waiter, (listener, &known), rest).await?;
         if let Some(refusal) = listener.look().refusal() {
             let kind = refusal.kind();

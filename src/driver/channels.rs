@@ -87,6 +87,19 @@ impl Channels {
     }
 }
 
+impl Channels {
+    /// Whether the client has the channel subscribed, with a listener or without.
+    pub(crate) fn is_subscribed(&self, name: &str) -> bool {
+        self.shared.look(name, |channel| channel.is_some_and(|channel| channel.is_open()))
+    }
+}
+
+impl Channel {
+    fn is_open(&self) -> bool {
+        matches!(self.subscription, Subscription::Open)
+    }
+}
+
 impl Drop for Channels {
     fn drop(&mut self) {
         let mut table = lock(&self.shared.table);

@@ -19,8 +19,7 @@ use super::fields::Fields;
 use super::key::Keys;
 use super::mutex::MUTEX;
 use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed, acquired, cancelled,
-    released,
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed, acquired,
 };
 use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
@@ -122,10 +121,27 @@ impl Held for Shared {
 
 /// Nobody is queued.
 fn released_only(fields: &mut Fields<'_>) -> Option<Requeued> {
-    Some(match released(fields)? {
-        Released::Released { now, .. } => Requeued::Released { now },
-        Released::NotHeld { now, .. } => Requeued::NotHeld { now },
+    let (word, listeners, now) = (fields.word()?, fields.number()?, fields.number()?);
+    match word {
+        "RELEASED" => Some(Requeued::Released { listeners, now }),
+        "NOT_HELD" => Some(Requeued::NotHeld { now }),
+        _ => None,
+    }
+}
+
+fn released(fields: &mut Fields<'_>) -> Option<Released> {
+    Some(match released_only(fields)? {
+        Requeued::Released { now, .. } => Released::Released { call_again: false, messages: Vec::new(), now },
+        Requeued::NotHeld { now } => Released::NotHeld { call_again: false, now },
+        Requeued::Granted { .. } | Requeued::Queued { .. } => return None,
     })
+}
+
+fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
+    let released = released(fields)?;
+    let was_held = matches!(released, Released::Released { .. });
+    let (Released::Released { now, .. } | Released::NotHeld { now, .. }) = released;
+    Some(Cancelled { was_held, call_again: false, now })
 }
 
 fn woken<'a, T>(call: ScriptCall<'a, T>, keys: &'a Keys, site: Site<'a>) -> ScriptCall<'a, T> {

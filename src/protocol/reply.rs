@@ -66,8 +66,8 @@ pub(crate) enum Requeued {
     Granted { token: Token, call_again: bool, messages: Vec<Message>, now: ServerMillis },
     /// The ticket waits. The messages are for the client itself; its inbox does not get them.
     Queued { call_again: bool, messages: Vec<Message>, now: ServerMillis },
-    /// Released. There is no queue, so the caller asks.
-    Released { now: ServerMillis },
+    /// Released. There is no queue: so many subscribers were woken, as far as the server counts them.
+    Released { listeners: u64, now: ServerMillis },
     /// The hold was not there, and nothing was queued.
     NotHeld { now: ServerMillis },
 }
@@ -253,7 +253,7 @@ pub(in crate::protocol) fn asked_ahead(fields: &mut Fields<'_>) -> Option<AskedA
 pub(in crate::protocol) fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     let was_held = match fields.word()? {
         "RELEASED" => true,
-        "CANCELLED" | "GONE" | "NOT_HELD" => false,
+        "CANCELLED" | "GONE" => false,
         _ => return None,
     };
     Some(Cancelled { was_held, call_again: fields.flag()?, now: fields.number()? })

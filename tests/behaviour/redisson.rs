@@ -102,10 +102,11 @@ async fn a_waiter_is_woken_by_the_release_and_not_by_the_lease(env: Env) {
         held.release().await.unwrap();
         env.soon("it is woken", waiting).await.unwrap().release().await.unwrap();
         // By force, and by a drop.
-        let _lost = a.redisson().lock("a").lock().await.unwrap();
+        let lost = a.redisson().lock("a").lock().await.unwrap();
         let waiting = waiter(&env, &b).await;
         assert!(b.redisson().lock("a").force_release().await.unwrap());
         let held = env.soon("it is woken", waiting).await.unwrap();
+        assert_eq!(lost.release().await.unwrap_err().kind(), ErrorKind::Lost);
         let waiting = waiter(&env, &a).await;
         drop(held);
         env.soon("it is woken", waiting).await.unwrap().release().await.unwrap();

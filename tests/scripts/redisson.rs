@@ -51,8 +51,7 @@ fn acquire_fenced(lab: &mut Lab, attempt: &Attempt) -> Acquired {
 }
 
 fn read_released(words: &mut crate::lab::Words) -> bool {
-    let word = words.word();
-    assert!(!words.flag());
+    let (word, _listeners) = (words.word(), words.next::<u64>());
     match &*word {
         "RELEASED" => true,
         "NOT_HELD" => false,

@@ -68,13 +68,18 @@ async fn a_contended_acquisition_dropped_after_any_number_of_polls_leaves_nothin
     let (lock, others) = (a.redisson().lock("a"), b.redisson().lock("a"));
     sweep(&env, &others, async |polls, _| {
         let held = others.lock().await.unwrap();
-        let release = async {
-            for _ in 0..polls {
-                env.yield_now().await;
+        let released = env.spawn({
+            let env = env.clone();
+            async move {
+                for _ in 0..polls {
+                    env.yield_now().await;
+                }
+                held.release().await.unwrap();
             }
-            held.release().await.unwrap();
-        };
-        futures::join!(polled(lock.lock().into_future(), polls, async || {}), release).0.map(Result::unwrap)
+        });
+        let got = polled(lock.lock().into_future(), polls, async || {}).await.map(Result::unwrap);
+        released.await;
+        got
     })
     .await;
 }
@@ -107,10 +112,10 @@ async fn a_member_dropped_when_its_turn_has_come_wakes_the_next(env: Env) {
         let (first, second) = (a.redisson().lock("a"), a.redisson().lock("a"));
         let first = first.lock().holder(&Holder::new()).into_future();
         let first = env.spawn(async move { polled(first, polls, async || {}).await.map(drop) });
-        let second = env.spawn(async move { second.lock().await });
+        let second = env.spawn(async move { second.lock().await.unwrap().release().await });
         env.eventually("both wait, or the first has gone", async || a.stats().waiting >= 1).await;
         held.release().await.unwrap();
         env.soon("the first ends", first).await;
-        env.soon("the second is served", second).await.unwrap().release().await.unwrap();
+        env.soon("the second is served", second).await.unwrap();
     }
 }
