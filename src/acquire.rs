@@ -169,12 +169,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
         }
         let (decision, since) = {
             let mut waiter = Waiter::new(context, attempt, *until, last);
-            let decision = if request.keys.kind.has_queue() {
-                attempt::run(request, &mut waiter).await
-            } else {
-                // On the heap, because only some locks need this state.
-                Box::pin(woken::run(request, &mut waiter)).await
-            };
+            let decision = attempt::run(request, &mut waiter).await;
             (decision, waiter.attempt.state.since)
         };
         let failed = |error: &Error, since| member.iter().for_each(|member| member.fail(error, since));

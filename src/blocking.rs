@@ -82,9 +82,7 @@ pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
 pub use election::{Election, ElectionChanges, Leadership};
-pub use guard::{
-    Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, WriteGuard,
-};
+pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, WriteGuard};
 pub use latch::CountDownLatch;
 pub use limiter::RateLimiter;
 pub use lock::Lock;

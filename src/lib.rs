@@ -102,7 +102,10 @@ pub use deadlock::{Deadlock, DeadlockedWait, Deadlocks, WayOut};
 pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, Leadership, MAX_LEADER_VALUE, Term};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use hold::guard::{Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, Reentrant, WriteGuard};
+pub use hold::guard::{
+    Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard,
+    Reentrant, WriteGuard,
+};
 pub use hold::hold_handle::HoldHandle;
 pub use holder::Holder;
 pub use in_turn::run_in_turn;

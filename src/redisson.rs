@@ -32,8 +32,8 @@ impl Redisson {
         Self { source: source.clone(), mapper: None }
     }
 
-    /// Maps all names by a function, as the `NameMapper` of the Java programs does. By default, the name is the key. The
-    /// client's [prefix](crate::ConfigBuilder::prefix) is never added.
+    /// Maps all names by a function, as the `NameMapper` of the Java programs does. By default, the name is the key.
+    /// The client's [prefix](crate::ConfigBuilder::prefix) is never added.
     ///
     /// # Examples
     /// ```no_run
@@ -81,8 +81,8 @@ impl fmt::Debug for Redisson {
 /// Returned by [`Redisson::lock`]. A handle is cheap to make and to clone, and stores nothing in Redis.
 ///
 /// # Guarantees
-/// - At most one [`RedissonGuard`](crate::RedissonGuard) per name is valid, and no Java thread holds the lock meanwhile,
-///   under the conditions documented for [`LockGuard`](crate::LockGuard) and if the settings agree.
+/// - At most one [`RedissonGuard`](crate::RedissonGuard) per name is valid, and no Java thread holds the lock
+///   meanwhile, under the conditions documented for [`LockGuard`](crate::LockGuard) and if the settings agree.
 /// - A release wakes all that wait, in both languages, by one message. If the message is lost, they ask when the lease
 ///   that was in the way has passed.
 /// - Every future can be dropped at any point. Its request is cancelled in the background.

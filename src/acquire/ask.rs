@@ -23,26 +23,23 @@ use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 use crate::tuning::REPLICAS_WAIT;
 
-/// The server's answer about an attempt.
+/// The server's answer about an attempt. `replicas`: the number of replicas that have acknowledged the grant.
 pub(super) enum AcquireAnswer {
     Granted {
         token: Token,
         counted_from: Instant,
-        /// The number of replicas that have acknowledged the grant.
         replicas: u32,
     },
     Queued,
     /// Queued; the ticket belongs to the cohort now.
     LeftToCohort,
+    /// `left`: what is left of the lease of the hold in the way.
     Busy {
         is_retained: bool,
-        /// What is left of the lease of the hold in the way.
         left: Option<Duration>,
     },
     /// The cohort's former hold is released, and so many others were woken. The attempt has still to ask.
-    Released {
-        listeners: u64,
-    },
+    Released(u64),
     /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
 }
@@ -110,7 +107,7 @@ async fn requeue(
             context.observe(now);
             waiter.attempt.state.before = None;
             context.engine.released_before(waiter.attempt.id(), sent);
-            Ok(Some(AcquireAnswer::Released { listeners }))
+            Ok(Some(AcquireAnswer::Released(listeners)))
         }
         // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
         // next request, with the same attempt id, finds out.
@@ -283,8 +280,7 @@ async fn send(
     args: AcquireArgs,
     limit: Option<Duration>,
 ) -> Result<(Acquired, u32), Failure> {
-    let keys = &*request.keys;
-    let replicas = request.replicas;
+    let (keys, replicas) = (&*request.keys, request.replicas);
     let link = || WaitsOn { node: context.connection.node_of(keys.main()), replicas };
     let within = answer_within(request.lease, context.config.command_timeout).min(REPLICAS_WAIT);
     let may_wait = is_first && limit.is_none_or(|limit| within < limit);

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use crate::acquire::ask::{AcquireAnswer, ask};
-use crate::acquire::attempt::{Decision, answered};
+use crate::acquire::ask::{self, AcquireAnswer};
 use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::driver::channels::{Heard, Listener};
@@ -25,8 +24,8 @@ use crate::tuning::OWN_MESSAGE;
 /// The server counts in whole milliseconds, and the key may be there for a moment longer.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// Asks the server until the lock is free. The waiter gives the attempt up when it is dropped before that.
-pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
+/// Asks the server until the lock is free, or once if the request does not wait.
+pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<AcquireAnswer> {
     let (context, channel) = (waiter.context, request.keys.channel());
     // Its own message may overtake the answer to the release.
     let releases = waiter.attempt.state.before.is_some() && context.channels.is_subscribed(channel);
@@ -34,20 +33,17 @@ pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<De
     loop {
         let known = listener.as_ref().map(Listener::look);
         let own = u64::from(context.channels.is_subscribed(channel));
-        let rest = match ask(request, waiter).await? {
+        let rest = match ask::ask(request, waiter).await? {
             // Without a TTL, another program has written the lock, and it is looked at as often as one of this client.
             AcquireAnswer::Busy { left, .. } if request.wait => left.unwrap_or(context.config.lease) + SLACK,
-            AcquireAnswer::Released { listeners } => {
+            AcquireAnswer::Released(listeners) => {
                 let counts_everyone = context.connection.topology().publish_counts_everyone;
                 if counts_everyone && listeners <= own {
                     continue;
                 }
                 OWN_MESSAGE
             }
-            answer => match answered(request, waiter, answer)? {
-                Some(decision) => return Ok(decision),
-                None => continue,
-            },
+            answer => return Ok(answer),
         };
         let is_new = listener.is_none();
         let listener = listener.get_or_insert_with(|| context.channels.listen(channel));

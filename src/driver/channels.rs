@@ -57,11 +57,7 @@ enum Subscription {
 }
 
 impl Channels {
-    pub(crate) fn new(
-        executor: &Arc<dyn Executor>,
-        connection: &Arc<dyn Connection>,
-        engine: &Arc<Engine>,
-    ) -> Self {
+    pub(crate) fn new(executor: &Arc<dyn Executor>, connection: &Arc<dyn Connection>, engine: &Arc<Engine>) -> Self {
         let (executor, connection, engine) = (Arc::clone(executor), Arc::clone(connection), Arc::clone(engine));
         Self { shared: Arc::new(Shared { executor, connection, engine, table: Mutex::default() }) }
     }
@@ -260,9 +256,7 @@ impl Listener {
 
     pub(crate) fn look(&self) -> Heard {
         self.shared.look(&self.name, |channel| match channel {
-            Some(Channel { news, subscription, .. }) => {
-                Heard { news: Some(*news), subscription: subscription.clone() }
-            }
+            Some(Channel { news, subscription, .. }) => Heard { news: Some(*news), subscription: subscription.clone() },
             None => Heard { news: None, subscription: Subscription::Failed(ConnectionError::Closed) },
         })
     }

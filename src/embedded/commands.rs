@@ -55,7 +55,8 @@ const MANY: usize = usize::MAX;
 
 /// The commands that Redis flags as writes, even if they change nothing. A server that takes no writes refuses them.
 /// `PUBLISH` is not a write.
-const WRITES: [&str; 11] = ["DEL", "HDEL", "HSET", "INCRBY", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
+const WRITES: [&str; 11] =
+    ["DEL", "HDEL", "HSET", "INCRBY", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
 
 /// Runs one command. The first word is its name, in upper or lower case.
 pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {

@@ -79,7 +79,9 @@ fn every_call_passes_what_the_header_says() {
     calls.add(mutex::force_release(&keys, SITE, "holder"));
     calls.add(mutex::inspect(&keys, 0));
     let drops = DropArgs { client: Some(id.client), first: 0, not_after: 0 };
-    calls.add(keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
+    calls.add(
+        keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()),
+    );
     calls.add(mutex::resume(&keys, id, (keys.kind.ticket(id, LEASE, 1), 0)));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
@@ -92,7 +94,9 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Permits { limit: 3 }.force_release(&keys, SITE, &[const { String::new() }; REPEATS]));
     calls.add(Permits { limit: 3 }.inspect(&keys, 0));
     let drops = DropArgs { client: None, first: 0, not_after: 0 };
-    calls.add(keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
+    calls.add(
+        keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()),
+    );
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();
     let copy = CallCopy { id, not_after: 0, known_until: 0, resent: false };

@@ -8,17 +8,18 @@ use std::sync::LazyLock;
 use uuid::Uuid;
 
 use super::facts::Facts;
-use super::kind::Kind;
 use super::failure::Failure;
+use super::kind::Kind;
 use super::limits::{MAX_PARTIES, WRITE};
-use super::redisson::{Satellites, is_counter};
 use super::slot;
 use crate::connection::Topology;
 use crate::error::{Error, ErrorKind, Result};
 
 mod named;
+mod satellites;
 
 use named::{check_length, encode, invalid};
+use satellites::{Satellites, is_counter};
 
 pub(super) use named::LIMITER;
 pub(crate) use named::{Named, decode, encode_start};

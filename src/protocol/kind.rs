@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::{BARRIER, ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE, TURN, VOTE, WATCH};
+use super::facts::{
+    BARRIER, ELECTION, Facts, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE, TURN, VOTE, WATCH,
+};
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
 

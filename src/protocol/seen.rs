@@ -64,7 +64,9 @@ fn seen(keys: &Keys, listed: u32) -> ScriptCall<'_, Seen> {
         // A limit of 0 comes back if none is stored.
         Kind::Semaphore { .. } => Permits { limit: 0 }.inspect(keys, listed).read_as(of_semaphore),
         Kind::ReadWrite => Permits::READ_WRITE.inspect(keys, listed).read_as(of_rw_lock),
-        Kind::Redisson { .. } => redisson::inspect(keys).read_as(|fields| redisson::inspected(fields).map(Seen::of_shared)),
+        Kind::Redisson { .. } => {
+            redisson::inspect(keys).read_as(|fields| redisson::inspected(fields).map(Seen::of_shared))
+        }
         Kind::Latch | Kind::Watch { .. } => {
             Latch.inspect(keys, listed).read_as(|fields| latch_inspected(fields).map(Seen::of_latch))
         }

@@ -7,6 +7,11 @@ use futures::future::{join_all, try_join_all};
 
 use crate::scene::{LEASE, Scene, within};
 
+everywhere! {
+    a_counter_loses_nothing,
+    tokens_grow_under_contention,
+}
+
 const OF_EACH: usize = 8;
 const ROUNDS: usize = 12;
 
@@ -28,13 +33,12 @@ async fn count(redisson: Redisson, connection: redis::Connection, counter: &'sta
     }
 }
 
-pub(crate) async fn a_counter_loses_nothing(scene: &Scene) {
+async fn a_counter_loses_nothing(scene: &Scene) {
     const COUNTER: &str = "counter";
     scene.allow_forever(COUNTER);
     let other = scene.client(LEASE).await;
-    let javas = (0..OF_EACH).map(|n| {
-        scene.java.ask(&format!("worker{n}"), &format!("lock contend contended {ROUNDS} {COUNTER}"))
-    });
+    let javas = (0..OF_EACH)
+        .map(|n| scene.java.ask(&format!("worker{n}"), &format!("lock contend contended {ROUNDS} {COUNTER}")));
     let javas = try_join_all(javas.collect::<Vec<_>>());
     let ours = (0..OF_EACH).map(|n| {
         let client = if n % 2 == 0 { &scene.client } else { &other };
@@ -50,7 +54,7 @@ pub(crate) async fn a_counter_loses_nothing(scene: &Scene) {
 }
 
 /// Each holder adds its token to a list. Tokens that are out of order would be there.
-pub(crate) async fn tokens_grow_under_contention(scene: &Scene) {
+async fn tokens_grow_under_contention(scene: &Scene) {
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let javas = async {
         for _ in 0..ROUNDS {

@@ -6,7 +6,13 @@ use bowline::{ErrorKind, Loss};
 
 use crate::scene::{LEASE, Scene, within, woken};
 
-pub(crate) async fn a_lease_of_either_ends_for_the_other(scene: &Scene) {
+everywhere! {
+    a_lease_of_either_ends_for_the_other,
+    the_wrong_side_cannot_release,
+    either_takes_the_lock_by_force,
+}
+
+async fn a_lease_of_either_ends_for_the_other(scene: &Scene) {
     let lock = scene.redisson().lock("ends");
     let short = Duration::from_secs(1);
     lock.lock().expires_after(short).await.unwrap().keep().unwrap();
@@ -15,7 +21,7 @@ pub(crate) async fn a_lease_of_either_ends_for_the_other(scene: &Scene) {
     guard.release().await.unwrap();
 }
 
-pub(crate) async fn the_wrong_side_cannot_release(scene: &Scene) {
+async fn the_wrong_side_cannot_release(scene: &Scene) {
     let lock = scene.redisson().lock("wrong");
     let guard = lock.lock().await.unwrap();
     let error = scene.java.ask("a", "lock unlock wrong").await.unwrap_err();
@@ -30,7 +36,7 @@ pub(crate) async fn the_wrong_side_cannot_release(scene: &Scene) {
     scene.java.ask("a", "lock unlock wrong").await.unwrap();
 }
 
-pub(crate) async fn either_takes_the_lock_by_force(scene: &Scene) {
+async fn either_takes_the_lock_by_force(scene: &Scene) {
     let lock = scene.redisson().lock("force");
     let guard = lock.lock().await.unwrap();
     assert_eq!(scene.java.ask("a", "lock forceUnlock force").await.unwrap(), "true");

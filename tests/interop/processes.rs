@@ -8,6 +8,11 @@ use bowline::Config;
 
 use crate::scene::{LEASE, Scene, within};
 
+everywhere! {
+    a_java_that_is_killed_leaves_one_lease,
+    a_process_of_ours_that_is_killed_leaves_one_lease,
+}
+
 /// The URL, for the process that [`hold_until_killed`].
 const CHILD: &str = "BOWLINE_INTEROP_CHILD";
 
@@ -19,7 +24,7 @@ fn assert_one_lease(killed: Instant) {
     assert!(killed.elapsed() > SHORT / 4 && killed.elapsed() < SHORT * 4, "{:?}", killed.elapsed());
 }
 
-pub(crate) async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
+async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
     let mut java = scene.another_java(&["watchdog=2000"]);
     java.ask("a", "lock lock killed:java").await.unwrap();
     let lock = scene.redisson().lock("killed:java");
@@ -31,7 +36,7 @@ pub(crate) async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
     assert_one_lease(killed);
 }
 
-pub(crate) async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
+async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "holder", "--nocapture"]).env(CHILD, scene.url()).stdout(Stdio::null());
     let mut holder = command.spawn().unwrap();

@@ -6,7 +6,16 @@ use bowline::Holder;
 
 use crate::scene::{LEASE, Scene, woken};
 
-pub(crate) async fn each_side_keeps_the_other_out(scene: &Scene) {
+everywhere! {
+    each_side_keeps_the_other_out,
+    java_is_woken_by_our_release,
+    we_are_woken_by_a_release_of_java,
+    both_watchdogs_keep_their_holds,
+    names_are_those_of_java,
+    tokens_are_in_one_order,
+}
+
+async fn each_side_keeps_the_other_out(scene: &Scene) {
     let lock = scene.redisson().lock("turns");
     let java = |command: &str| scene.java.ask("a", &format!("lock {command} turns"));
     // Re-entry is counted on each side for itself.
@@ -35,7 +44,7 @@ pub(crate) async fn each_side_keeps_the_other_out(scene: &Scene) {
     assert_eq!(java("isLocked").await.unwrap(), "false");
 }
 
-pub(crate) async fn java_is_woken_by_our_release(scene: &Scene) {
+async fn java_is_woken_by_our_release(scene: &Scene) {
     let lock = scene.redisson().lock("wake:java");
     for way in 0..3 {
         let guard = lock.lock().await.unwrap();
@@ -54,7 +63,7 @@ pub(crate) async fn java_is_woken_by_our_release(scene: &Scene) {
     }
 }
 
-pub(crate) async fn we_are_woken_by_a_release_of_java(scene: &Scene) {
+async fn we_are_woken_by_a_release_of_java(scene: &Scene) {
     let lock = scene.redisson().lock("wake:us");
     for command in ["unlock", "forceUnlock", "unlock"] {
         scene.java.ask("a", "lock lock wake:us").await.unwrap();
@@ -72,7 +81,7 @@ pub(crate) async fn we_are_woken_by_a_release_of_java(scene: &Scene) {
 }
 
 /// Both hold for several leases.
-pub(crate) async fn both_watchdogs_keep_their_holds(scene: &Scene) {
+async fn both_watchdogs_keep_their_holds(scene: &Scene) {
     let lease = Duration::from_secs(2);
     let (client, java) = (scene.client(lease).await, scene.another_java(&["watchdog=2000"]));
     let guard = client.redisson().lock("ours").lock().await.unwrap();
@@ -90,7 +99,7 @@ pub(crate) async fn both_watchdogs_keep_their_holds(scene: &Scene) {
     client.redisson().lock("javas").try_lock().await.unwrap().unwrap().release().await.unwrap();
 }
 
-pub(crate) async fn names_are_those_of_java(scene: &Scene) {
+async fn names_are_those_of_java(scene: &Scene) {
     let mapped = scene.another_java(&["prefix=shop:"]);
     for name in ["orders:42", "a{b}c", "%7B"] {
         let guard = scene.redisson().lock(name).lock().await.unwrap();
@@ -103,7 +112,7 @@ pub(crate) async fn names_are_those_of_java(scene: &Scene) {
     }
 }
 
-pub(crate) async fn tokens_are_in_one_order(scene: &Scene) {
+async fn tokens_are_in_one_order(scene: &Scene) {
     let lock = scene.redisson().fenced_lock("tokens");
     let mut last = 0;
     for _ in 0..5 {

@@ -1,5 +1,5 @@
-//! The scripts of locks in Redisson's format: every reply, late copies, half states, and what Redisson finds. The lock's
-//! script renews their holds.
+//! The scripts of locks in Redisson's format: every reply, late copies, half states, and what Redisson finds. The
+//! lock's script renews their holds.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,12 @@ fn on(mut lab: Lab) -> Lab {
     lab
 }
 
-fn run<T>(lab: &mut Lab, script: &str, sent: &Request, read: impl FnOnce(&mut crate::lab::Words) -> T) -> Result<T, String> {
+fn run<T>(
+    lab: &mut Lab,
+    script: &str,
+    sent: &Request,
+    read: impl FnOnce(&mut crate::lab::Words) -> T,
+) -> Result<T, String> {
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run(script, &keys, &sent.words(), false, read)
 }
@@ -35,9 +40,7 @@ fn run<T>(lab: &mut Lab, script: &str, sent: &Request, read: impl FnOnce(&mut cr
 fn acquired(lab: &mut Lab, attempt: &Attempt, fenced: bool) -> Result<Acquired, String> {
     let script = if fenced { "redisson_acquire_fenced" } else { "redisson_acquire" };
     let token = if fenced { crate::lab::Words::token } else { crate::lab::Words::any_token };
-    run(lab, script, &lock(fenced).acquire(attempt.wire(), true), |words| {
-        Acquired::read(&words.word(), words, token)
-    })
+    run(lab, script, &lock(fenced).acquire(attempt.wire(), true), |words| Acquired::read(&words.word(), words, token))
 }
 
 #[track_caller]

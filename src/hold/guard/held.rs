@@ -30,8 +30,8 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`],
-/// [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot
-/// implement this trait.
+/// [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`] and [`MultiGuard`](crate::MultiGuard). The methods are
+/// documented at [`LockGuard`]. Other crates cannot implement this trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///

@@ -6,9 +6,9 @@ use crate::protocol::token::Token;
 /// A held [`RedissonLock`](crate::RedissonLock). [`release`](Self::release) ends the hold and waits for the server. A
 /// drop releases in the background.
 ///
-/// While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid, and no Java thread holds
-/// the lock, with the exceptions of [`LockGuard`](crate::LockGuard). There is no fencing token that would cover these:
-/// Redisson's lock has none.
+/// While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid, and no Java thread
+/// holds the lock, with the exceptions of [`LockGuard`](crate::LockGuard). There is no fencing token that would cover
+/// these: Redisson's lock has none.
 ///
 /// # Examples
 /// ```compile_fail,E0599

@@ -1,7 +1,8 @@
 -- Fragment: taking a lock in Redisson's format.
 -- Expects the locals: lock, id, lease, not_after, now. Expects the fragment absent.
 
--- Whether the attempt id holds the lock: this is a second copy of the call. Its lease begins anew, and is not shortened.
+-- Whether the attempt id holds the lock: this is a second copy of the call. The lease begins anew, and is not
+-- shortened.
 local function held()
   if redis.call('HEXISTS', lock, id) == 0 then return false end
   if redis.call('PTTL', lock) < lease + 0 then redis.call('PEXPIRE', lock, lease) end

@@ -12,8 +12,8 @@ use super::barrier::Barrier;
 use super::election::Election;
 use super::limiter::RateLimiter;
 use super::once::Once;
-use super::redisson::Redisson;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
+use super::redisson::Redisson;
 use super::thread::{either, on_a_thread};
 
 #[derive(Clone, Debug)]
