@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::driver::retry::Retry;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{RedissonFencedGuard, RedissonGuard};
 use crate::hold::owner::HoldSource;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::limits::WRITE;
-use crate::protocol::reply::Released;
 
 /// The locks of Java programs that use [Redisson](https://redisson.pro), as returned by
 /// [`Client::redisson`](crate::Client::redisson). Cheap to clone.
@@ -90,7 +91,10 @@ impl fmt::Debug for Redisson {
 /// # Not guaranteed
 /// - There is no order, and no bound of the wait: all that are woken race for the lock.
 /// - There is no fencing token, so storage cannot tell a holder that is late. [`RedissonFencedLock`] has one.
-/// - The watchdog of a Java program may renew for less than this client's lease, and the reverse.
+/// - A hold with a [fixed lease](Acquire::expires_after) that Java takes by `forceUnlock` stays valid here until its
+///   lease ends or it is released. A renewed one is lost at its next renewal.
+/// - Re-entry belongs to the handle: a [`Holder`](crate::Holder) that holds [`Redisson::lock`] waits for itself if it
+///   asks for the [fenced lock](Redisson::fenced_lock) of the same name.
 ///
 /// # Fairness
 /// Acquisitions of one client form a [cohort](Acquire::non_fair) if they have the client's own renewed lease: one of
@@ -117,7 +121,8 @@ pub struct RedissonLock {
 
 /// A lock that Java programs hold as an `RFencedLock`: a [`RedissonLock`] whose holds have a fencing token.
 ///
-/// Returned by [`Redisson::fenced_lock`]. Tokens grow over both languages, for as long as Redis keeps their counter.
+/// Returned by [`Redisson::fenced_lock`]. Tokens grow over both languages, for as long as Redis keeps their counter. A
+/// failover that loses the last writes may give a token twice.
 ///
 /// # Redis keys
 /// - `<name>`, the hold, expires with the lease.
@@ -145,7 +150,9 @@ macro_rules! locks {
             /// [`retained`](Acquire::retained) are [`InvalidInput`](crate::ErrorKind::InvalidInput) errors. So is a
             /// name which Redisson cannot use in a cluster either: one with a `}` and no `{` before it, or the reverse.
             /// The errors of a connection that cannot subscribe to the channel of the lock are those of the
-            /// acquisition.
+            /// acquisition. The first acquisition of a client tries whether its user may publish there.
+            ///
+            /// On one server and behind sentinels, a client has one connection more for each name that it waits for.
             pub fn lock(&self) -> Acquire<$guard> {
                 Acquire::<$guard>::new(&self.primitive, "lock", $amount).non_fair()
             }
@@ -168,19 +175,24 @@ macro_rules! locks {
                 inspect(&self.primitive).await
             }
 
-            /// Takes the lock from its holder and wakes those who wait, as `forceUnlock` does. `false`: the lock was
-            /// free. Meant for operators.
+            /// Takes the lock from its holder and wakes those who wait, as `forceUnlock` does. `false`: the holder that
+            /// was found had it no more, or nobody held it. Meant for operators.
             ///
             /// The old holder is not told. A guard of bowline is [lost](crate::Loss::Gone) at its next renewal, a
             /// third of its lease later at the latest. A Java program finds out when it unlocks.
             ///
             /// # Errors
-            /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that
-            /// does not answer or refuses.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name.
+            /// - [`WrongType`](crate::ErrorKind::WrongType): the name is that of something else, such as a read-write
+            ///   lock of Redisson.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable): the server gave no answer, and the lock may have been
+            ///   released. The request is not sent again, because a thread of Java has the same owner id in each of
+            ///   its holds, and a copy could end a later one.
             ///
             /// # Cancel safety
-            /// After the future is dropped, the lock may or may not have been released. Each call takes the lock from
-            /// one holder only: the one that held it when the call began.
+            /// After the future is dropped, the lock may or may not have been released. The call takes the lock from
+            /// one owner only: the one that held it when the call began. If that is a thread of Java which has
+            /// released the lock and taken it again meanwhile, it loses the later hold.
             pub async fn force_release(&self) -> Result<bool> {
                 force_release(&self.primitive).await
             }
@@ -208,14 +220,19 @@ async fn inspect(primitive: &Primitive) -> Result<RedissonLockState> {
 
 async fn force_release(primitive: &Primitive) -> Result<bool> {
     const OPERATION: &str = "force_release";
-    // The call names the owner, so that a second copy of it cannot take the lock from the next one.
     let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect_shared(keys)).await?;
     let Some((owner, ..)) = inspected.owner else { return Ok(false) };
     let owner = &*owner;
-    match primitive.ask(OPERATION, |scripts, keys| scripts.force_release_shared(keys, owner)).await? {
-        // "Not held" also follows a first copy whose answer was lost. The owner has the lock no more in both cases.
-        Released::Released { .. } | Released::NotHeld { .. } => Ok(true),
-    }
+    // A thread of Java has one name for all of its holds, so a copy of the call could end a later one.
+    let stop = |retry: &Retry<'_>, failure: Failure| match failure.may_be_done() {
+        true => Err(retry.error(failure).with_reason("the lock may have been released")),
+        false => Ok(failure),
+    };
+    primitive
+        .ask_in_time_unless(OPERATION, stop, |scripts, keys, not_after| {
+            scripts.force_release_shared(keys, owner, not_after)
+        })
+        .await
 }
 
 /// The state of a lock that Java programs share, as read by [`RedissonLock::inspect`].

@@ -23,7 +23,8 @@ use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 use crate::tuning::REPLICAS_WAIT;
 
-/// The server's answer about an attempt. `replicas`: the number of replicas that have acknowledged the grant.
+/// The server's answer about an attempt. `replicas`: the number of replicas that have acknowledged the grant. `left`:
+/// what is left of the lease of the hold in the way.
 pub(super) enum AcquireAnswer {
     Granted {
         token: Token,
@@ -33,7 +34,6 @@ pub(super) enum AcquireAnswer {
     Queued,
     /// Queued; the ticket belongs to the cohort now.
     LeftToCohort,
-    /// `left`: what is left of the lease of the hold in the way.
     Busy {
         is_retained: bool,
         left: Option<Duration>,
@@ -81,8 +81,7 @@ async fn requeue(
     before: &Hold,
     sent: Instant,
 ) -> Result<Option<AcquireAnswer>> {
-    let (context, keys) = (waiter.context, &request.keys);
-    let ticket = ticket(request, waiter);
+    let (context, keys, ticket) = (waiter.context, &request.keys, ticket(request, waiter));
     let unread = context.engine.unread_reply(keys, sent);
     let call = pin!(context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())));
     let requeued = retry.bounded(sent, call).await;
@@ -144,6 +143,7 @@ async fn acquire(
         wait: request.wait,
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent, retry),
+        tries_channel: context.channels.is_untried(),
     };
     let is_first = waiter.attempt.state.asked == 1;
     let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));

@@ -82,7 +82,14 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
     loop {
         let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| error(operation, keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent, &retry);
-        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
+        let args = AcquireArgs {
+            ticket,
+            ticket_ttl: ticket.ttl(),
+            wait: true,
+            max_waiters: 0,
+            not_after,
+            tries_channel: false,
+        };
         let call = pin!(context.scripts().acquire(keys, args));
         match waiter.ask(&mut retry, sent, call).await? {
             Asked::Answered(Acquired::Granted { token, now }) => {

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use event_listener::Event;
@@ -18,6 +19,10 @@ use crate::runtime::Executor;
 use crate::tuning::{CHANNEL_IDLE, INBOX};
 use crate::until::until;
 
+pub(crate) use listener::{Heard, Listener};
+
+mod listener;
+
 /// The channels of a client. They end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -30,6 +35,8 @@ struct Shared {
     connection: Arc<dyn Connection>,
     engine: Arc<Engine>,
     table: Mutex<Table>,
+    /// Whether the user may publish to such a channel.
+    is_tried: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -44,8 +51,11 @@ struct Channel {
     /// Grows when something may have changed: with each message and each gap, and when the subscription begins or ends.
     news: u64,
     subscription: Subscription,
-    /// Notified after each change.
+    /// Notified after each change of these, for those who listen.
     changed: Arc<Event>,
+    /// Notified when the first listener comes and the last one goes, for the task. It also tells this channel from an
+    /// earlier one of the same name.
+    used: Arc<Event>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,27 +69,47 @@ enum Subscription {
 impl Channels {
     pub(crate) fn new(executor: &Arc<dyn Executor>, connection: &Arc<dyn Connection>, engine: &Arc<Engine>) -> Self {
         let (executor, connection, engine) = (Arc::clone(executor), Arc::clone(connection), Arc::clone(engine));
-        Self { shared: Arc::new(Shared { executor, connection, engine, table: Mutex::default() }) }
+        let (table, is_tried) = (Mutex::default(), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { executor, connection, engine, table, is_tried }) }
     }
 
     /// Listens to the channel until the listener is dropped. The first listener subscribes it, in a task.
     pub(crate) fn listen(&self, name: &str) -> Listener {
-        let mut table = lock(&self.shared.table);
-        if let Some((name, channel)) = table.channels.get_key_value(name) {
-            let (name, changed) = (Arc::clone(name), Arc::clone(&channel.changed));
-            table.channels.entry(Arc::clone(&name)).and_modify(|channel| channel.listeners += 1);
-            drop(table);
-            changed.notify(usize::MAX);
-            return Listener { shared: Arc::clone(&self.shared), name, changed };
-        }
-        let (name, changed): (Arc<str>, Arc<Event>) = (name.into(), Arc::default());
-        let subscription = Subscription::Begins;
-        let channel = Channel { listeners: 1, news: 0, subscription, changed: Arc::clone(&changed) };
-        table.channels.insert(Arc::clone(&name), channel);
+        let shared = Arc::clone(&self.shared);
+        let mut table = lock(&shared.table);
+        let name: Arc<str> =
+            table.channels.get_key_value(name).map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
+        let is_new = !table.channels.contains_key(&name);
+        let channel = table.channels.entry(Arc::clone(&name)).or_insert_with(|| Channel {
+            listeners: 0,
+            news: 0,
+            subscription: Subscription::Begins,
+            changed: Arc::default(),
+            used: Arc::default(),
+        });
+        channel.listeners += 1;
+        let (changed, used) = (Arc::clone(&channel.changed), Arc::clone(&channel.used));
         drop(table);
-        let listener = Listener { shared: Arc::clone(&self.shared), name, changed };
-        self.shared.executor.spawn(Box::pin(listener.serve()));
+        used.notify(usize::MAX);
+        let listener = Listener { shared, name, changed, used };
+        if is_new {
+            self.shared.executor.spawn(Box::pin(listener.serve()));
+        }
         listener
+    }
+
+    /// Whether nobody has found out yet that the user may publish.
+    pub(crate) fn is_untried(&self) -> bool {
+        !self.shared.is_tried.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tried(&self) {
+        self.shared.is_tried.store(true, Ordering::Relaxed);
+    }
+
+    /// How many tasks listen to the channel.
+    pub(crate) fn listeners(&self, name: &str) -> usize {
+        self.shared.look(name, |channel| channel.map_or(0, |channel| channel.listeners))
     }
 }
 
@@ -100,10 +130,10 @@ impl Drop for Channels {
     fn drop(&mut self) {
         let mut table = lock(&self.shared.table);
         table.is_closed = true;
-        let changed: Vec<_> = table.channels.values().map(|channel| Arc::clone(&channel.changed)).collect();
+        let used: Vec<_> = table.channels.values().map(|channel| Arc::clone(&channel.used)).collect();
         drop(table);
-        for changed in changed {
-            changed.notify(usize::MAX);
+        for used in used {
+            used.notify(usize::MAX);
         }
     }
 }
@@ -161,8 +191,13 @@ impl Shared {
                         match notice {
                             // What the message says does not matter: whoever waits asks the server.
                             Notice::Message(_) if mutant::on(Mutant::AnnouncementIgnored) => {}
-                            Notice::Message(_) | Notice::Gap => self.add_news(name),
-                            Notice::Refused(refusal) => self.engine.subscription_refused(&refusal),
+                            Notice::Message(_) => self.add_news(name),
+                            // After a refusal, it is subscribed again.
+                            Notice::Gap => self.set(name, Subscription::Open),
+                            Notice::Refused(refusal) => {
+                                self.engine.subscription_refused(&refusal);
+                                self.set(name, Subscription::Failed(refusal));
+                            }
                         }
                     }
                     self.set(name, Subscription::Failed(ConnectionError::Closed));
@@ -181,9 +216,9 @@ impl Shared {
     }
 
     /// Resolves when nobody has listened for a time, or the client is gone.
-    async fn unused(&self, name: &str, changed: &Event) {
+    async fn unused(&self, name: &str, used: &Event) {
         loop {
-            let is_closed = until(changed, || match self.is_used(name) {
+            let is_closed = until(used, || match self.is_used(name) {
                 (_, true) => Some(true),
                 (false, false) => Some(false),
                 (true, false) => None,
@@ -191,84 +226,14 @@ impl Shared {
             if is_closed.await {
                 return;
             }
-            let used = pin!(until(changed, || match self.is_used(name) {
+            let again = pin!(until(used, || match self.is_used(name) {
                 (true, false) => Some(()),
                 // The end of the client ends the pause, too.
                 (_, is_closed) => is_closed.then_some(()),
             }));
-            if let Either::Left(_) = select(self.executor.sleep(CHANNEL_IDLE), used).await {
+            if let Either::Left(_) = select(self.executor.sleep(CHANNEL_IDLE), again).await {
                 return;
             }
         }
-    }
-}
-
-/// What a listener has heard.
-#[derive(Clone, Debug)]
-pub(crate) struct Heard {
-    news: Option<u64>,
-    subscription: Subscription,
-}
-
-impl Heard {
-    /// Whether no message is missed from now on.
-    pub(crate) fn is_subscribed(&self) -> bool {
-        matches!(self.subscription, Subscription::Open)
-    }
-
-    /// Why the channel is not subscribed, and will not be by another attempt.
-    pub(crate) fn refusal(self) -> Option<ConnectionError> {
-        match self.subscription {
-            Subscription::Failed(error) if !error.kind().is_retryable() => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// A task that listens to a channel.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    shared: Arc<Shared>,
-    name: Arc<str>,
-    changed: Arc<Event>,
-}
-
-impl Listener {
-    /// Keeps the channel subscribed for as long as it is used.
-    fn serve(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (shared, name, changed) = (Arc::clone(&self.shared), Arc::clone(&self.name), Arc::clone(&self.changed));
-        async move {
-            loop {
-                let (read, unused) = (pin!(shared.read(&name)), pin!(shared.unused(&name, &changed)));
-                match select(read, unused).await {
-                    // The connection is closed. Those who listen find out, and the next ones have another channel.
-                    Either::Left(_) => {
-                        lock(&shared.table).channels.remove(&name);
-                        changed.notify(usize::MAX);
-                        return;
-                    }
-                    Either::Right(_) if shared.remove_unused(&name) => return,
-                    Either::Right(_) => {}
-                }
-            }
-        }
-    }
-
-    pub(crate) fn look(&self) -> Heard {
-        self.shared.look(&self.name, |channel| match channel {
-            Some(Channel { news, subscription, .. }) => Heard { news: Some(*news), subscription: subscription.clone() },
-            None => Heard { news: None, subscription: Subscription::Failed(ConnectionError::Closed) },
-        })
-    }
-
-    /// Resolves when there is news after that.
-    pub(crate) async fn news_after(&self, known: &Heard) {
-        until(&self.changed, || (self.look().news != known.news).then_some(())).await;
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.shared.change(&self.name, |channel| channel.listeners = channel.listeners.saturating_sub(1));
     }
 }

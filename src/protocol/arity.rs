@@ -40,7 +40,8 @@ impl Calls {
     fn add_all_of(&mut self, kind: Kind, id: AttemptId) {
         let keys = Keys::new("p", kind, "n").unwrap();
         let ticket = kind.ticket(id, LEASE, 1);
-        let acquire = AcquireArgs { ticket, ticket_ttl: LEASE, wait: true, max_waiters: 0, not_after: 0 };
+        let acquire =
+            AcquireArgs { ticket, ticket_ttl: LEASE, wait: true, max_waiters: 0, not_after: 0, tries_channel: true };
         kind.with(|resource| {
             self.add(resource.acquire(&keys, SITE, acquire));
             self.add(resource.cancel(&keys, SITE, ticket, true));
@@ -128,7 +129,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::view(&keys));
 
     let keys = Keys::redisson("n", "n", true).unwrap();
-    calls.add(redisson::force_release(&keys, SITE, "owner"));
+    calls.add(redisson::force_release(&keys, SITE, "owner", 0));
     calls.add(redisson::inspect(&keys));
 
     let named = Named::limiter("p", "n").unwrap();

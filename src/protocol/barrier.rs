@@ -105,7 +105,14 @@ mod tests {
         let keys = Keys::new("p", kind, "n").unwrap();
         let ticket = kind.ticket(AttemptId { client: Uuid::nil(), n: 1 }, Duration::from_secs(30), 0);
         let site = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: false };
-        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after: 7 };
+        let args = AcquireArgs {
+            ticket,
+            ticket_ttl: ticket.ttl(),
+            wait: true,
+            max_waiters: 0,
+            not_after: 7,
+            tries_channel: false,
+        };
         let resource = Parties { parties: 2, keep: 33_000 };
         fn words<T>(call: ScriptCall<'_, T>) -> Vec<String> {
             call.args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect()

@@ -47,14 +47,16 @@ pub(crate) struct SharedInspected {
 }
 
 impl Resource for Shared {
-    fn acquire<'a>(&self, keys: &'a Keys, _: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
-        let AcquireArgs { ticket, not_after, .. } = args;
-        if !self.fenced {
-            let call = ScriptCall::new(&ACQUIRE, keys.all(), acquired);
-            return call.id(ticket.id).millis(ticket.lease).number(not_after);
-        }
-        let call = ScriptCall::new(&ACQUIRE_FENCED, keys.all().chain(keys.counter()), acquired);
-        call.id(ticket.id).millis(ticket.lease).number(ticket.claim.amount()).number(not_after)
+    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        let AcquireArgs { ticket, not_after, tries_channel, .. } = args;
+        let call = if self.fenced {
+            let call = ScriptCall::new(&ACQUIRE_FENCED, keys.all().chain(keys.counter()), acquired);
+            call.id(ticket.id).millis(ticket.lease).number(ticket.claim.amount())
+        } else {
+            ScriptCall::new(&ACQUIRE, keys.all(), acquired).id(ticket.id).millis(ticket.lease)
+        };
+        let probe = if tries_channel { format!("{}:check", keys.channel()) } else { String::new() };
+        call.number(not_after).spelled(probe).text(how(site))
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
@@ -72,7 +74,7 @@ impl Resource for Shared {
 
 impl Held for Shared {
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
-        woken(ScriptCall::new(&RELEASE, keys.all(), released).id(id), keys, site)
+        woken(ScriptCall::new(&RELEASE, keys.all(), released).id(id), keys, site, 0)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: TicketArgs) -> ScriptCall<'a, Requeued> {
@@ -117,13 +119,39 @@ fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     Some(Cancelled { was_held, call_again: false, now })
 }
 
-fn woken<'a, T>(call: ScriptCall<'a, T>, keys: &'a Keys, site: Site<'a>) -> ScriptCall<'a, T> {
-    call.text(keys.channel()).number(site.slot.is_some())
+/// The way of messages. In a cluster in which this client has no shard channels, Redisson may have them: then both kinds
+/// are sent.
+fn how(site: Site<'_>) -> &'static str {
+    match site {
+        Site { slot: Some(_), .. } => "sharded",
+        Site { counts_everyone: true, .. } => "single",
+        Site { .. } => "both",
+    }
 }
 
-/// `owner` is passed as it is stored, because a Java program may have written it.
-pub(super) fn force_release<'a>(keys: &'a Keys, site: Site<'a>, owner: &'a str) -> ScriptCall<'a, Released> {
-    woken(ScriptCall::new(&RELEASE, keys.all(), released).text(owner), keys, site)
+fn woken<'a, T>(call: ScriptCall<'a, T>, keys: &'a Keys, site: Site<'a>, not_after: ServerMillis) -> ScriptCall<'a, T> {
+    call.text(keys.channel()).text(how(site)).number(not_after)
+}
+
+/// `owner` is passed as it is stored, because a Java program may have written it. Whether it held the lock.
+pub(super) fn force_release<'a>(
+    keys: &'a Keys,
+    site: Site<'a>,
+    owner: &'a str,
+    not_after: ServerMillis,
+) -> ScriptCall<'a, Timed<bool>> {
+    woken(ScriptCall::new(&RELEASE, keys.all(), forced).text(owner), keys, site, not_after)
+}
+
+fn forced(fields: &mut Fields<'_>) -> Option<Timed<bool>> {
+    let was_held = match fields.word()? {
+        "STALE" => return Some((None, fields.number()?)),
+        "RELEASED" => true,
+        "NOT_HELD" => false,
+        _ => return None,
+    };
+    fields.number()?;
+    Some((Some(was_held), fields.number()?))
 }
 
 pub(super) fn inspect(keys: &Keys) -> ScriptCall<'_, SharedInspected> {
@@ -145,7 +173,12 @@ impl Scripts<'_> {
     }
 
     /// Takes the lock from that owner.
-    pub(crate) async fn force_release_shared(self, keys: &Keys, owner: &str) -> Result<Released, Failure> {
-        self.send(force_release(keys, self.site(keys), owner)).await
+    pub(crate) async fn force_release_shared(
+        self,
+        keys: &Keys,
+        owner: &str,
+        not_after: ServerMillis,
+    ) -> Result<Timed<bool>, Failure> {
+        self.send(force_release(keys, self.site(keys), owner, not_after)).await
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct AcquireArgs {
     /// The most waiters. 0 is no limit.
     pub(crate) max_waiters: u32,
     pub(crate) not_after: ServerMillis,
+    /// Whether to try the right to publish, for a lock without a queue.
+    pub(crate) tries_channel: bool,
 }
 
 /// The arguments of a request for the next hand-off budget, which a cohort sends while it holds.

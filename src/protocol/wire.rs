@@ -140,7 +140,14 @@ impl Resource {
     /// Acquires the resource. With `wait`, queues up if it is not free.
     pub fn acquire(&self, attempt: Attempt, wait: bool) -> Request {
         let Attempt { ticket_ttl, max_waiters, not_after, .. } = attempt;
-        let args = AcquireArgs { ticket: self.ticket_of(attempt), ticket_ttl, wait, max_waiters, not_after };
+        let args = AcquireArgs {
+            ticket: self.ticket_of(attempt),
+            ticket_ttl,
+            wait,
+            max_waiters,
+            not_after,
+            tries_channel: false,
+        };
         sent(self.keys.kind.with(|resource| resource.acquire(&self.keys, self.site(), args)))
     }
 

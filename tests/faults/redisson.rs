@@ -14,7 +14,10 @@ on_every_runtime! {
     an_acquisition_that_is_dropped_while_its_answer_is_under_way_is_released,
     a_request_that_comes_too_late_takes_nothing,
     a_lost_message_costs_the_rest_of_the_lease,
-    without_the_right_to_the_channel_who_has_to_wait_is_told,
+    a_new_subscription_makes_up_for_a_lost_message,
+    a_release_by_force_without_an_answer_is_not_repeated,
+    without_the_right_to_the_channel_nothing_is_acquired,
+    a_refused_subscription_fails_the_acquisition,
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -102,19 +105,90 @@ async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
     assert!(faults.swallowed() >= 1);
 }
 
-/// The documented user has no rights to Redisson's channels.
-async fn without_the_right_to_the_channel_who_has_to_wait_is_told(env: Env) {
-    let (client, other) = (env.client().await, other(&env).await);
-    // Its key begins like those of the user.
-    let name = "bowline:a";
-    let held = other.redisson().lock(name).lock().await.unwrap();
-    assert!(client.redisson().lock(name).try_lock().await.unwrap().is_none());
-    let denied = client.redisson().lock(name).lock().await.unwrap_err();
-    assert_eq!((denied.kind(), denied.name()), (ErrorKind::Denied, Some(name)));
+/// The message is lost with the socket that would have carried it, and nothing else would wake the waiter.
+async fn a_new_subscription_makes_up_for_a_lost_message(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let held = other.redisson().lock("a").lock().await.unwrap();
+    let waiting = env.spawn({
+        let lock = client.redisson().lock("a");
+        async move { lock.lock().await }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
+    faults.messages(Messages::Swallow);
     held.release().await.unwrap();
-    // It holds and releases, although it may not say so.
+    env.eventually("the message is lost", async || faults.swallowed() >= 1).await;
+    env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    env.soon("the gap wakes it", waiting).await.unwrap().release().await.unwrap();
+}
+
+/// A Java thread has one owner id for all of its holds, so the request must not be sent twice.
+async fn a_release_by_force_without_an_answer_is_not_repeated(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let lock = client.redisson().lock("a");
+    for (fault, kind, sent) in [
+        (Fault::LoseReply, Some(ErrorKind::Unavailable), 1),
+        (Fault::LoseRequest, Some(ErrorKind::Unavailable), 1),
+        (Fault::Unreachable, None, 2),
+    ] {
+        let guard = lock.lock().await.unwrap();
+        let before = faults.calls("redisson_release");
+        faults.next("redisson_release", [fault]);
+        assert_eq!(lock.force_release().await.err().map(|error| error.kind()), kind);
+        assert_eq!(faults.calls("redisson_release"), before + sent);
+        drop(guard);
+        env.eventually("it is released", async || is_free(&env)).await;
+    }
+}
+
+/// The documented user has no rights to Redisson's channels, and is told before it holds what it could not announce.
+async fn without_the_right_to_the_channel_nothing_is_acquired(env: Env) {
+    // Its key begins like those of the user.
+    let (client, name) = (env.client().await, "bowline:a");
+    for _ in 0..2 {
+        let denied = client.redisson().lock(name).lock().await.unwrap_err();
+        assert_eq!((denied.kind(), denied.name()), (ErrorKind::Denied, Some(name)));
+        assert_eq!(client.redisson().lock(name).try_lock().await.unwrap_err().kind(), ErrorKind::Denied);
+    }
+    assert_eq!(client.redisson().fenced_lock(name).lock().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert!(env.keys().is_empty(), "{:?}", env.keys());
+}
+
+/// The rights are taken from a client that has tried them.
+async fn a_refused_subscription_fails_the_acquisition(env: Env) {
+    let (client, other) = (env.client().await, other(&env).await);
+    let name = "bowline:a";
+    let rule = |rights: &[&str]| env.redis::<()>(&[&["ACL", "SETUSER", "bowline"], rights].concat());
+    rule(&["&redisson_lock__channel:*"]);
     client.redisson().lock(name).lock().await.unwrap().release().await.unwrap();
-    let denied = client.redisson().fenced_lock(name).lock().await.unwrap_err();
-    assert_eq!(denied.kind(), ErrorKind::Denied);
-    assert!(env.keys().is_empty());
+    let held = other.redisson().lock(name).lock().await.unwrap();
+    let waiting = |client: &TestClient| {
+        let lock = client.redisson().lock(name);
+        env.spawn(async move { lock.lock().await })
+    };
+    // One that listens already. Its socket ends with the right.
+    let listens = waiting(&client);
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
+    rule(&["resetchannels", "&bowline:inbox:*"]);
+    env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    assert_eq!(env.soon("it is told", listens).await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(env.soon("it is told", waiting(&client)).await.unwrap_err().kind(), ErrorKind::Denied);
+    // With the right, it waits again.
+    rule(&["&redisson_lock__channel:*"]);
+    let listens = env.spawn({
+        let (lock, env) = (client.redisson().lock(name), env.clone());
+        async move {
+            loop {
+                match lock.lock().await {
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Denied),
+                    Ok(guard) => return guard,
+                }
+                env.sleep(ms(20)).await;
+            }
+        }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
+    held.release().await.unwrap();
+    env.soon("it is served", listens).await.release().await.unwrap();
 }

@@ -13,7 +13,7 @@ everywhere! {
 }
 
 const OF_EACH: usize = 8;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 40;
 
 /// Adds one to the counter by a read and a write, which only a lock makes one step.
 async fn count(redisson: Redisson, connection: redis::Connection, counter: &'static str) {
@@ -44,13 +44,32 @@ async fn a_counter_loses_nothing(scene: &Scene) {
         let client = if n % 2 == 0 { &scene.client } else { &other };
         tokio::spawn(count(client.redisson(), scene.connection(COUNTER), COUNTER))
     });
-    let ours = join_all(ours.collect::<Vec<_>>());
-    let (javas, ours) = within(2 * LEASE, "all have counted", async { futures::join!(javas, ours) }).await;
+    // Java takes longer to begin.
+    crate::scene::eventually("Java counts", async || counted(scene, COUNTER) > 0).await;
+    // When one side is done, the other one must not have starved meanwhile: each hand-off budget of ours, of at most 32,
+    // leaves a turn to Java.
+    let of_java = async {
+        let done = javas.await;
+        (done, counted(scene, COUNTER))
+    };
+    let of_ours = async {
+        let done = join_all(ours.collect::<Vec<_>>()).await;
+        (done, counted(scene, COUNTER))
+    };
+    let both = async { futures::join!(of_java, of_ours) };
+    let ((javas, by_java), (ours, by_ours)) = within(2 * LEASE, "all have counted", both).await;
+    let slower = by_java.min(by_ours) - OF_EACH * ROUNDS;
+    println!("{slower} of {} by the slower side when the other one was done", OF_EACH * ROUNDS);
+    assert!(slower >= OF_EACH * ROUNDS / 32, "{slower}");
     assert_eq!(javas.unwrap().len(), OF_EACH);
     ours.into_iter().for_each(Result::unwrap);
-    let counted: usize = redis::cmd("GET").arg(COUNTER).query(&mut scene.connection(COUNTER)).unwrap();
-    assert_eq!(counted, 2 * OF_EACH * ROUNDS);
+    assert_eq!(counted(scene, COUNTER), 2 * OF_EACH * ROUNDS);
     redis::cmd("DEL").arg(COUNTER).exec(&mut scene.connection(COUNTER)).unwrap();
+}
+
+fn counted(scene: &Scene, counter: &str) -> usize {
+    let counted: Option<usize> = redis::cmd("GET").arg(counter).query(&mut scene.connection(counter)).unwrap();
+    counted.unwrap_or_default()
 }
 
 /// Each holder adds its token to a list. Tokens that are out of order would be there.

@@ -1,7 +1,7 @@
 //! Programs that are killed while they hold.
 
 use std::future::pending;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bowline::Config;
@@ -39,19 +39,28 @@ async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
 async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "holder", "--nocapture"]).env(CHILD, scene.url()).stdout(Stdio::null());
-    let mut holder = command.spawn().unwrap();
+    let mut holder = Killed(command.spawn().unwrap());
     crate::scene::eventually("it holds", async || {
         scene.java.ask("a", "lock isLocked killed:ours").await.unwrap() == "true"
     })
     .await;
     let waiting = scene.java.ask("a", "lock lock killed:ours");
     scene.listened_to("killed:ours", 1).await;
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    holder.0.kill().unwrap();
     let killed = Instant::now();
     within(LEASE / 2, "its lease has ended", waiting).await.unwrap();
     assert_one_lease(killed);
     scene.java.ask("a", "lock unlock killed:ours").await.unwrap();
+}
+
+/// Ends the process, also if the test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// In the process that is killed. In any other, it does nothing.

@@ -23,6 +23,9 @@ async fn each_side_keeps_the_other_out(scene: &Scene) {
     let guard = lock.lock().holder(&holder).await.unwrap();
     let again = lock.lock().holder(&holder).await.unwrap();
     assert_eq!(java("tryLock").await.unwrap(), "false");
+    let waited = scene.java.ask("a", "lock tryLock turns 300");
+    assert_eq!(waited.await.unwrap(), "false");
+    assert_eq!(scene.java.ask("a", "fenced tryLockAndGetToken turns").await.unwrap(), "null");
     assert_eq!(java("isLocked").await.unwrap(), "true");
     assert_eq!(java("isHeldByThread").await.unwrap(), "false");
     let left: u128 = java("remainTimeToLive").await.unwrap().parse().unwrap();

@@ -240,7 +240,10 @@ fn an_owner_of_java_is_released_by_its_name() {
     assert_eq!((&*owner, &*entries), (java, "2"));
     assert!(ttl > 0);
     acquire(&mut lab, &attempt(1, 1)).busy();
-    let force = |owner: &str| lock(false).force_release_shared(owner);
+    let force = |owner: &str| lock(false).force_release_shared(owner, 0);
+    let late = lock(false).force_release_shared(java, 1);
+    assert_eq!(run(&mut lab, "redisson_release", &late, |words| words.word()), Ok("STALE".to_owned()));
+    assert_eq!(look(&mut lab).0, java, "a late copy ends nothing");
     assert_eq!(run(&mut lab, "redisson_release", &force("another"), read_released), Ok(false));
     assert_eq!(run(&mut lab, "redisson_release", &force(java), read_released), Ok(true));
     assert_eq!(run(&mut lab, "redisson_release", &force(java), read_released), Ok(false));
@@ -256,6 +259,48 @@ fn a_lock_without_a_ttl_is_busy() {
     lab.server.allow_forever("n");
     lab.raw(&["HSET", "n", "somebody:1", "1"]);
     assert_eq!(acquire(&mut lab, &attempt(1, 1)).busy(), -1);
+}
+
+/// In a cluster in which Redisson may have shard channels, and this client has none.
+#[test]
+fn a_release_can_publish_both_ways() {
+    let server = node();
+    if !server.has_shard_channels() {
+        return;
+    }
+    let mut lab = on(Lab::on(server));
+    let (mut sharded, mut other) = (Ear::open(&lab, "SPUBLISH"), Ear::open(&lab, "PUBLISH"));
+    acquire(&mut lab, &attempt(1, 1)).granted();
+    let both = lock(false).counts_everyone(false).release(attempt(1, 1).wire(), None).unwrap();
+    assert_eq!(run(&mut lab, "redisson_release", &both, read_released), Ok(true));
+    assert_eq!((sharded.heard(&mut lab), other.heard(&mut lab)), (vec!["0".to_owned()], vec!["0".to_owned()]));
+}
+
+/// Redis 6.2 knows no shard channels, and the release works all the same.
+#[test]
+fn a_server_without_shard_channels_publishes_one_way() {
+    let mut lab = lab();
+    let mut ear = Ear::open(&lab, "PUBLISH");
+    acquire(&mut lab, &attempt(1, 1)).granted();
+    let both = lock(false).counts_everyone(false).release(attempt(1, 1).wire(), None).unwrap();
+    assert_eq!(run(&mut lab, "redisson_release", &both, read_released), Ok(true));
+    assert_eq!(ear.heard(&mut lab), ["0"]);
+}
+
+/// Such as that of a read-write lock of Redisson.
+#[test]
+fn a_hash_that_is_no_lock_is_an_error() {
+    let mut lab = lab();
+    lab.checked = false;
+    let reader = "87fd5d7c-3e4f-4a51-8a5c-5a2d4ee0cbb1:58";
+    for hash in [&["mode", "read", reader, "1"][..], &["mode", "read"]] {
+        lab.raw(&["DEL", "n"]);
+        lab.raw(&[&["HSET", "n"], hash].concat());
+        lab.raw(&["PEXPIRE", "n", "30000"]);
+        let sent = lock(false).inspect_shared();
+        assert_eq!(run(&mut lab, "redisson_inspect", &sent, |words| words.word()), Err("WRONGTYPE".to_owned()));
+        assert!(acquire(&mut lab, &attempt(1, 1)).busy() > 0);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 -- Takes a lock in the format of Redisson's RFencedLock, if it is free, and reserves fencing tokens.
 -- KEYS: lock counter
--- ARGV: attempt_id lease_ms budget not_after_ms
+-- ARGV: attempt_id lease_ms budget not_after_ms probe how
 -- Reply: GRANTED token now | BUSY ttl_ms more now | STALE now
 -- The token is the first of the budget. The counter has the last one, and no TTL, because Redisson counts on from it.
 -- Nobody else counts while the lock is held, so a second copy of the call finds its tokens there. All else is as in
@@ -8,7 +8,7 @@
 
 local KEYS, ARGV = KEYS, ARGV
 local lock, counter = KEYS[1], KEYS[2]
-local id, lease, budget, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local id, lease, budget, not_after, probe, how = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --@include clock
 --@include absent
 --@include redisson_hold

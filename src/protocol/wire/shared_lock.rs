@@ -18,8 +18,8 @@ impl Resource {
     }
 
     /// Releases the lock of an owner, whoever it is.
-    pub fn force_release_shared(&self, owner: &str) -> Request {
-        sent(redisson::force_release(&self.keys, self.site(), owner))
+    pub fn force_release_shared(&self, owner: &str, not_after: u64) -> Request {
+        sent(redisson::force_release(&self.keys, self.site(), owner, not_after))
     }
 
     /// Looks at a lock in the format of Redisson.
