@@ -139,15 +139,8 @@ impl Resource {
 
     /// Acquires the resource. With `wait`, queues up if it is not free.
     pub fn acquire(&self, attempt: Attempt, wait: bool) -> Request {
-        let Attempt { ticket_ttl, max_waiters, not_after, .. } = attempt;
-        let args = AcquireArgs {
-            ticket: self.ticket_of(attempt),
-            ticket_ttl,
-            wait,
-            max_waiters,
-            not_after,
-            tries_channel: false,
-        };
+        let (Attempt { ticket_ttl, max_waiters, not_after, .. }, ticket) = (attempt, self.ticket_of(attempt));
+        let args = AcquireArgs { ticket, ticket_ttl, wait, max_waiters, not_after, tries_channel: false };
         sent(self.keys.kind.with(|resource| resource.acquire(&self.keys, self.site(), args)))
     }
 
@@ -169,7 +162,7 @@ impl Resource {
         sent(self.keys.kind.with(|resource| resource.cancel(&self.keys, self.site(), ticket, from_tail)))
     }
 
-    /// Keeps tickets alive. `None` for what has no queue.
+    /// Keeps tickets alive, if there is a queue.
     pub fn heartbeat(&self, attempts: &[Attempt]) -> Option<Request> {
         let tickets: Vec<TicketArgs> = attempts.iter().map(|attempt| self.with_ttl(*attempt)).collect();
         self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets).map(sent))

@@ -12,6 +12,7 @@ mod cluster;
 mod cohort;
 mod elections;
 mod failovers;
+mod java;
 mod latch;
 mod leases;
 mod limiter;
@@ -49,6 +50,8 @@ pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 
 /// Every scene by its name.
 pub const SCENES: &[(&str, Scene)] = &[
+    ("woken_by_java", |stage| Box::pin(java::woken_by_java(stage))),
+    ("beside_java", |stage| Box::pin(java::beside_java(stage))),
     ("missed_revocation", |stage| Box::pin(leases::missed_revocation(stage))),
     ("revoked_grant", |stage| Box::pin(leases::revoked_grant(stage))),
     ("lost_data", |stage| Box::pin(leases::lost_data(stage))),

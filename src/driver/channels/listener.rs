@@ -6,7 +6,7 @@ use std::sync::Arc;
 use event_listener::Event;
 use futures::future::{Either, select};
 
-use super::{Channel, Shared, Subscription};
+use super::shared::{Channel, Shared, Subscription};
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::until::until;
