@@ -80,6 +80,7 @@ pub(crate) mod request;
 pub(crate) mod resume;
 pub(crate) mod ticket_only;
 pub(crate) mod wait;
+mod woken;
 
 /// One acquisition, from one server.
 pub(crate) struct Acquisition<'a> {

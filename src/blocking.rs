@@ -72,6 +72,7 @@ mod multi_lock;
 mod names;
 mod once;
 mod red_lock;
+mod redisson;
 mod rw_lock;
 mod semaphore;
 mod thread;
@@ -83,7 +84,9 @@ pub use client::Client;
 pub use client::{connect, connect_with};
 pub use double_barrier::DoubleBarrier;
 pub use election::{Election, ElectionChanges, Leadership};
-pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
+pub use guard::{
+    Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard,
+};
 pub use latch::CountDownLatch;
 pub use limiter::RateLimiter;
 pub use lock::Lock;
@@ -92,6 +95,7 @@ pub use multi_lock::MultiLock;
 pub use names::Names;
 pub use once::Once;
 pub use red_lock::{RedLock, RedLockBuilder};
+pub use redisson::{Redisson, RedissonFencedLock, RedissonLock};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;
 

@@ -24,6 +24,7 @@ use crate::multi_lock::MultiLock;
 use crate::observe::meter;
 use crate::once::{Once, Schedule};
 use crate::opening::Opening;
+use crate::redisson::Redisson;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
@@ -157,6 +158,12 @@ impl Client {
     /// ```
     pub fn lock_all<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         names.into_iter().fold(MultiLock::new(), |all, name| all.lock(&self.lock(name.as_ref())))
+    }
+
+    /// Returns the locks that Java programs share by Redisson. They have names and keys of their own, without the
+    /// client's prefix. Sends nothing.
+    pub fn redisson(&self) -> Redisson {
+        Redisson::new(&self.source)
     }
 
     /// The identity of this client in Redis and in [`Lock::inspect`].

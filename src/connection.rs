@@ -81,6 +81,9 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// each slot in which it waits, and drops that stream some time after its last wait there. A [`Notice::Gap`] of a
     /// shard channel is one of its own subscription. A gap that concerns the whole connection is delivered to the
     /// channel without a slot.
+    ///
+    /// A client that waits for [locks that Java shares](crate::Client::redisson) subscribes the channel of each such
+    /// lock as well, also without sharded messages, and drops the stream after its last wait there.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
     /// The topology of the server.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError, Warning};
+use crate::driver::channels::Channels;
 use crate::driver::inbox::{Inbox, Reader};
 use crate::driver::label::Labelled;
 use crate::driver::retry::{Asker, Retry};
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) label: Option<Arc<Labelled>>,
+    /// Those on which others say that a lock is free.
+    pub(crate) channels: Channels,
     inbox_prefix: Arc<str>,
     _inbox: Inbox,
 }
@@ -81,6 +84,7 @@ impl Context {
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
+        let channels = Channels::new(&executor, &connection, &engine);
         Arc::new(Self {
             executor,
             connection,
@@ -90,6 +94,7 @@ impl Context {
             engine,
             clock,
             label,
+            channels,
             inbox_prefix,
             _inbox: inbox,
         })

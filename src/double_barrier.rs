@@ -3,12 +3,13 @@
 //! It is made of two barriers. A party that enters first comes *inside*: it takes a ticket that no arrival of others
 //! ends. Then it arrives at the entry, a cyclic barrier, and waits there for the others. So all parties are inside
 //! before any of them passes the entry, and each ticket has a lease from then on: the server notices who dies between
-//! the entry and the end. A party brings to the entry after which generation it has come inside, because one that is
-//! inside no more may still have a ticket at the entry. A party that is ready to leave says so, and the last one ends the generation inside for all.
+//! the entry and the end. A broken generation may leave tickets at the entry. Each arrival there names the generation
+//! that it belongs to, so that generations do not mix. A party that is ready to leave says so, and the last one ends
+//! the generation inside for all.
 //!
 //! | inside, an attempt id | stored as | becomes, on |
 //! |---|---|---|
-//! | is inside | a ticket with the end of its lease | ready to leave, on `leave`; ended on a cancel, a reset, or any call that finds the lease of a party over |
+//! | is inside | a ticket with the end of its lease | ready on `leave`; ended on a cancel, a reset, or any call that finds the lease of a party over |
 //! | is ready | the same, and the word `ready` | ended: passed when the last one is ready; broken as above |
 //! | ended | the number of the end | unknown, when nobody may ask any more |
 
@@ -16,14 +17,14 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 
 use crate::acquire::ticket_only::{stay, wait};
-use crate::acquire::wait::end_of;
+use crate::acquire::wait::{end_of, in_time};
 use crate::barrier::break_generation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -41,6 +42,9 @@ use crate::runtime::Executor;
 pub use inside::{Inside, Leave};
 
 mod inside;
+
+/// A wait at the entry has some time, even if coming inside has used it up.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 const GONE: &str = "the server has lost the party, and it is not known how its generation has ended";
 
@@ -61,6 +65,8 @@ const GONE: &str = "the server has lost the party, and it is not known how its g
 ///
 /// # Not guaranteed
 /// Those of [`Barrier`](crate::Barrier), and:
+/// - After a loss of data, such as a failover that lost the last writes, parties that were not lost may wait for those
+///   that were, until their timeouts. Set timeouts where that may happen.
 /// - What the parties do inside is not kept from others, and a party that was declared dead may still act. There is no
 ///   fencing token.
 /// - Of two generations that follow at once, parties may learn the end of the first one at different times. A party
@@ -151,13 +157,14 @@ impl fmt::Debug for DoubleBarrier {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DoubleBarrierState {
-    /// The last generation that has ended, whether all have left or it was broken. Zero if none is known.
+    /// The last generation that has ended, whether all have left or it was broken. Zero if none is known. The number
+    /// is not that of [`Inside::generation`], which tells when it began.
     pub generation: u64,
     /// The number of parties with which the last one has come. Zero if none is known.
     pub parties: u32,
     /// The number of parties that are there, inside or waiting to enter, without those whose leases have ended.
     pub present: u64,
-    /// How many of them wait to enter.
+    /// How many wait to enter. For a lease, this may count parties of a generation that was broken.
     pub entering: u64,
     /// At most 100 of the parties that are there, in no order.
     pub queue: Vec<WaiterState>,
@@ -167,11 +174,11 @@ pub struct DoubleBarrierState {
 /// [`block`](Self::block) is called in blocking code.
 ///
 /// # Errors
-/// - [`Broken`](ErrorKind::Broken): the generation was broken, as the message says. Nobody of it is inside, unless the
-///   server lost data. Enter again.
+/// - [`Broken`](ErrorKind::Broken): the generation was broken, as the message says. Enter again. If it was broken in
+///   the moment in which the last party came, others may be inside, and learn it there.
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed. This breaks the generation.
-/// - [`OtherParties`](ErrorKind::OtherParties): those who are there are of another number of parties; or a whole
-///   generation is inside, and has not left.
+/// - [`OtherParties`](ErrorKind::OtherParties): those who are there are of another number of parties; or as many as
+///   there are parties are there already, because a whole generation has not left yet.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number of parties is invalid, or the timeout is zero.
 ///   Nothing was sent.
 /// - [`Lost`](ErrorKind::Lost), [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused) and
@@ -212,43 +219,51 @@ impl IntoFuture for Enter {
                 return Err(fail(ErrorKind::InvalidInput, OPERATION, "timeout is zero", &keys.name));
             }
             let until = end_of(&context, timeout);
-            let (told, is_inside) = oneshot::channel();
-            let presence = {
-                let (context, keys) = (context.clone(), keys.clone());
-                async move {
-                    stay(&context, "inside", &keys, GONE, |id, after| {
-                        let _ = told.send((id, after));
-                    })
-                    .await
-                }
-            };
-            let mut presence = presence.boxed().shared();
-            // The first request has no other limit than the client's, as that of a wait at a barrier.
-            let (id, after) = match select(is_inside, presence.clone()).await {
-                Either::Left((Ok(told), _)) => told,
-                Either::Left((Err(oneshot::Canceled), presence)) => {
-                    return Err(ended_early(presence.await, &keys.name));
-                }
-                Either::Right((ended, _)) => return Err(ended_early(ended, &keys.name)),
-            };
-            let entry = barrier.entry(after);
-            let entry_keys = entry.keys(OPERATION)?;
-            let left = until.map(|until| until.saturating_duration_since(context.now()).max(Duration::from_millis(1)));
-            let passes = wait(&context, OPERATION, entry_keys, left, GONE, |number| match GenerationEnd::of(number) {
-                Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
-                Some(GenerationEnd::Broken(why)) => {
-                    Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name))
-                }
-                None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
-            });
-            match select(pin!(passes), &mut presence).await {
-                Either::Left((passed, _)) => {
-                    let (generation, place) = passed?;
-                    Ok(Inside::new(barrier.inside, id, presence, (generation, place)))
-                }
-                Either::Right((ended, _)) => Err(ended_early(ended, &keys.name)),
-            }
+            let late = || Error::new(ErrorKind::TimedOut, OPERATION).with_name(&keys.name);
+            let entered = pin!(enter(&barrier, until));
+            in_time(&context, until, entered, late).await
         })
+    }
+}
+
+async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside> {
+    const OPERATION: &str = "enter";
+    let keys = barrier.inside.keys(OPERATION)?;
+    let context = barrier.inside.context();
+    let (told, is_inside) = oneshot::channel();
+    let stays = {
+        let (context, keys) = (context.clone(), keys.clone());
+        async move {
+            let waits = |id, after| {
+                let _ = told.send((id, after));
+            };
+            stay(&context, "inside", &keys, until, GONE, waits).await
+        }
+    };
+    let stays = stays.boxed().shared();
+    let (id, after) = match select(is_inside, stays.clone()).await {
+        Either::Left((Ok(told), _)) => told,
+        Either::Left((Err(oneshot::Canceled), stays)) => return Err(ended_early(stays.await, &keys.name)),
+        Either::Right((ended, _)) => return Err(ended_early(ended, &keys.name)),
+    };
+    let entry = barrier.entry(after);
+    let entry_keys = entry.keys(OPERATION)?;
+    let left = until.map(|until| until.saturating_duration_since(context.now()).max(LEAST_WAIT));
+    let passes = pin!(wait(context, OPERATION, entry_keys, left, GONE, |number| match GenerationEnd::of(number) {
+        Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
+        Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
+        None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
+    }));
+    // Declared after the wait, and therefore dropped before it: the inside breaks first, so that nobody who is told of
+    // it at the entry comes again while these tickets are still there.
+    let presence = stays;
+    let passed = match select(presence.clone(), passes).await {
+        Either::Left((ended, _)) => return Err(ended_early(ended, &keys.name)),
+        Either::Right((passed, _)) => passed?,
+    };
+    match presence.clone().now_or_never() {
+        Some(ended) => Err(ended_early(ended, &keys.name)),
+        None => Ok(Inside::new(barrier.inside.clone(), id, presence, passed)),
     }
 }
 

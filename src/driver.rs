@@ -1,5 +1,6 @@
 //! The tasks that drive the engine, and what they share with requests: pauses, and an estimate of the server's clock.
 
+pub(crate) mod channels;
 pub(crate) mod inbox;
 pub(crate) mod label;
 pub(crate) mod retry;

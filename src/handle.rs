@@ -40,6 +40,11 @@ impl Primitive {
         Self { source: source.clone(), keys }
     }
 
+    /// A lock in the format of Redisson, whose key is `mapped`.
+    pub(crate) fn redisson(source: &Arc<HoldSource>, name: &str, mapped: &str, fenced: bool) -> Self {
+        Self { source: source.clone(), keys: Keys::redisson(name, mapped, fenced).map(Arc::new) }
+    }
+
     /// The parts of the handle, unless the name is bad or the client is closed.
     pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<HoldSource>, Arc<Keys>)> {
         self.keys(operation)?;

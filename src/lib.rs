@@ -74,6 +74,7 @@ mod protocol;
 mod red_lock;
 #[cfg(feature = "_redis")]
 mod redis;
+mod redisson;
 mod revoke;
 mod runtime;
 mod rw_lock;
@@ -104,7 +105,8 @@ pub use election::{Campaign, Election, ElectionChange, ElectionChanges, Leader, 
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{
-    Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, Reentrant, UpgradableGuard, WriteGuard,
+    Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard,
+    Reentrant, UpgradableGuard, WriteGuard,
 };
 pub use hold::hold_handle::HoldHandle;
 pub use holder::Holder;
@@ -135,6 +137,7 @@ pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{Asked, ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
+pub use redisson::{Redisson, RedissonFencedLock, RedissonLock, RedissonLockState, RedissonOwner};
 pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};

@@ -177,6 +177,10 @@ pub enum Mutant {
     OneLinkRedialled,
     /// A hold of permits of which some were given back goes to the next member of its cohort.
     SmallerHoldHandedOff,
+    /// Who waits for a lock without a queue does not hear that it was released.
+    AnnouncementIgnored,
+    /// Who waits for a lock without a queue does not ask again once its channel is subscribed.
+    SubscriptionNoNews,
 }
 
 #[cfg(not(feature = "_mutants"))]

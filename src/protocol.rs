@@ -27,6 +27,7 @@ pub(crate) mod names;
 pub(crate) mod once;
 pub(crate) mod permits;
 pub(crate) mod rate;
+pub(crate) mod redisson;
 mod registry;
 pub(crate) mod reply;
 pub(crate) mod resource;

@@ -120,6 +120,18 @@ pub(crate) const SLOW_NODE: Duration = Duration::from_millis(100);
 /// closes every new link.
 pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
 
+/// The channel of a lock that others announce to be free is subscribed for so long after its last wait. Under
+/// contention, a client waits again after each hand-off budget, and a subscription to one server takes a connection.
+pub(crate) const CHANNEL_IDLE: Duration = Duration::from_secs(1);
+
+/// After a hand-off budget, for how long a cohort waits for its own message that the lock is free, as others do. The
+/// message takes about a round trip.
+pub(crate) const OWN_MESSAGE: Duration = Duration::from_millis(50);
+
+/// How long a cohort that has used up a hand-off budget leaves the lock to others after each message that it is free. A
+/// thread of Java that is woken needs some milliseconds, and would lose every race against a client that does not sleep.
+pub(crate) const LEFT_TO_OTHERS: Duration = Duration::from_millis(10);
+
 /// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and
 /// answers no one else meanwhile.
 pub(crate) const BATCH: usize = 256;

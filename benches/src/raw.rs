@@ -43,7 +43,8 @@ impl RawLock {
 
     /// Keeps the ticket of the `n`th attempt alive.
     pub async fn heartbeat(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        expect(connection, &self.0.heartbeat(&[attempt(n)]), "WAITING").await
+        let request = self.0.heartbeat(&[attempt(n)]).ok_or("a lock has a queue")?;
+        expect(connection, &request, "WAITING").await
     }
 }
 

@@ -23,12 +23,12 @@ use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 use crate::tuning::REPLICAS_WAIT;
 
-/// The server's answer about an attempt.
+/// The server's answer about an attempt. `replicas`: the number of replicas that have acknowledged the grant. `left`:
+/// what is left of the lease of the hold in the way.
 pub(super) enum AcquireAnswer {
     Granted {
         token: Token,
         counted_from: Instant,
-        /// The number of replicas that have acknowledged the grant.
         replicas: u32,
     },
     Queued,
@@ -36,7 +36,10 @@ pub(super) enum AcquireAnswer {
     LeftToCohort,
     Busy {
         is_retained: bool,
+        left: Option<Duration>,
     },
+    /// The cohort's former hold is released, and so many others were woken. The attempt has still to ask.
+    Released(u64),
     /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
 }
@@ -78,8 +81,7 @@ async fn requeue(
     before: &Hold,
     sent: Instant,
 ) -> Result<Option<AcquireAnswer>> {
-    let (context, keys) = (waiter.context, &request.keys);
-    let ticket = ticket(request, waiter);
+    let (context, keys, ticket) = (waiter.context, &request.keys, ticket(request, waiter));
     let unread = context.engine.unread_reply(keys, sent);
     let call = pin!(context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())));
     let requeued = retry.bounded(sent, call).await;
@@ -99,6 +101,12 @@ async fn requeue(
             let left_to_cohort = waiter.set_queued(sent, None, call_again);
             context.deliver(messages);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
+        }
+        Ok(Requeued::Released { listeners, now }) => {
+            context.observe(now);
+            waiter.attempt.state.before = None;
+            context.engine.released_before(waiter.attempt.id(), sent);
+            Ok(Some(AcquireAnswer::Released(listeners)))
         }
         // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
         // next request, with the same attempt id, finds out.
@@ -135,6 +143,7 @@ async fn acquire(
         wait: request.wait,
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent, retry),
+        tries_channel: context.channels.is_untried(),
     };
     let is_first = waiter.attempt.state.asked == 1;
     let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));
@@ -166,7 +175,9 @@ async fn acquire(
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
             Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
-        Acquired::Busy { is_retained, call_again: false, .. } => Ok(Some(AcquireAnswer::Busy { is_retained })),
+        Acquired::Busy { is_retained, left, call_again: false, .. } => {
+            Ok(Some(AcquireAnswer::Busy { is_retained, left }))
+        }
         // There are more expired tickets to remove.
         Acquired::Busy { call_again: true, .. } => {
             retry.gets_on();
@@ -209,7 +220,7 @@ async fn drain(
             // If the hold needs replicas, the next request waits for them.
             Some(AcquireAnswer::Granted { token: Token::NONE, counted_from: sent, replicas: 0 })
         }
-        Drained::Busy { call_again: false, .. } => Some(AcquireAnswer::Busy { is_retained: false }),
+        Drained::Busy { call_again: false, .. } => Some(AcquireAnswer::Busy { is_retained: false, left: None }),
         // There are more expired holds or tickets to remove.
         Drained::Busy { call_again: true, .. } => {
             retry.gets_on();
@@ -254,7 +265,7 @@ async fn resume(
             if call_again {
                 context.engine.promote_later(&request.keys, context.now(), request.lease);
             }
-            Some(AcquireAnswer::Busy { is_retained: false })
+            Some(AcquireAnswer::Busy { is_retained: false, left: None })
         }
         Changed::Stale { .. } => None,
     })
@@ -269,8 +280,7 @@ async fn send(
     args: AcquireArgs,
     limit: Option<Duration>,
 ) -> Result<(Acquired, u32), Failure> {
-    let keys = &*request.keys;
-    let replicas = request.replicas;
+    let (keys, replicas) = (&*request.keys, request.replicas);
     let link = || WaitsOn { node: context.connection.node_of(keys.main()), replicas };
     let within = answer_within(request.lease, context.config.command_timeout).min(REPLICAS_WAIT);
     let may_wait = is_first && limit.is_none_or(|limit| within < limit);

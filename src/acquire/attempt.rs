@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::BoxFuture;
+
 use crate::acquire::ask::{AcquireAnswer, ask};
 use crate::acquire::pending::{GrantExpired, Terms};
 use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
+use crate::acquire::woken;
 use crate::engine::attempt::Outcome;
 use crate::engine::lease::{Hold, deadline};
 use crate::error::{Error, ErrorKind, Result};
@@ -39,8 +42,16 @@ pub(super) enum Decision {
 pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
     loop {
         let is_decided = std::mem::take(&mut waiter.attempt.state.is_decided);
-        // On the heap: a waiting future would carry for hours what only a request needs.
-        let answer = if is_decided { AcquireAnswer::Queued } else { Box::pin(ask(request, waiter)).await? };
+        let answer = if is_decided {
+            AcquireAnswer::Queued
+        } else {
+            // On the heap: a waiting future would carry for hours what only a request needs.
+            let asked: BoxFuture<'_, _> = match request.keys.kind.has_queue() {
+                true => Box::pin(ask(request, waiter)),
+                false => Box::pin(woken::ask(request, waiter)),
+            };
+            asked.await?
+        };
         // The answer is given away before the wait for the same reason.
         let decision = if matches!(answer, AcquireAnswer::Queued) {
             drop(answer);
@@ -62,7 +73,7 @@ fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -
         AcquireAnswer::Granted { token, counted_from, replicas } => {
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
-        AcquireAnswer::Busy { is_retained } => {
+        AcquireAnswer::Busy { is_retained, .. } => {
             waiter.attempt.forget();
             Some(Decision::Busy { is_retained })
         }
@@ -71,7 +82,7 @@ fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -
             Some(Decision::LeftToCohort)
         }
         AcquireAnswer::Decided(outcome) => decided(request, waiter, outcome)?,
-        AcquireAnswer::Queued => None,
+        AcquireAnswer::Queued | AcquireAnswer::Released(_) => None,
     })
 }
 

@@ -60,10 +60,10 @@ async fn said(source: &HoldSource, request: &Request, last: &LastFailure) -> Res
     let clients = clients_of(seen.holds.iter().map(|hold| &*hold.id), &[]);
     let labels = Labels::read(context, clients).await;
     let own = last.attempt().map(|n| AttemptId { client: context.client, n });
-    Ok(text(&seen, &labels, own))
+    Ok(text(&seen, &labels, own, request.keys.kind.has_queue()))
 }
 
-fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>) -> String {
+fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>, has_queue: bool) -> String {
     let holder = |SeenHold { id, left, .. }: &SeenHold| {
         let client = AttemptId::client_of(id);
         let name = match (labels.get(client), client) {
@@ -80,6 +80,9 @@ fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>) -> String {
         holders.push("others".to_owned());
     }
     let held = if holders.is_empty() { "not held".to_owned() } else { format!("held by {}", holders.join(", ")) };
+    if !has_queue {
+        return held;
+    }
     match own.and_then(|own| seen.queue.iter().position(|ticket| ticket.id == own)) {
         Some(0) => format!("{held}; next in the queue"),
         Some(before) => format!("{held}; {before} before it in the queue"),
@@ -105,17 +108,18 @@ mod tests {
         let labels = Labels::of(vec![Uuid::from_u128(1)], vec!["web-7".to_owned()]);
         let queue = vec![ticket(3, 1), ticket(2, 4), ticket(2, 5)];
         let seen = Seen { holds: vec![hold(1)], limit: None, waiters: 3, queue };
-        let said = |own| text(&seen, &labels, own);
+        let said = |own| text(&seen, &labels, own, true);
         let held = "held by \"web-7\" (for 8.24s, unless it is renewed)";
         assert_eq!(said(Some(id(2, 5))), format!("{held}; 2 before it in the queue"));
         assert_eq!(said(Some(id(3, 1))), format!("{held}; next in the queue"));
         // A member of a cohort, whose ticket another member has asked for.
         assert_eq!(said(None), format!("{held}; 3 in the queue"));
         let seen = Seen { holds: vec![], ..seen };
-        assert_eq!(text(&seen, &labels, None), "not held; 3 in the queue");
+        assert_eq!(text(&seen, &labels, None, true), "not held; 3 in the queue");
+        assert_eq!(text(&seen, &labels, None, false), "not held");
         let foreign = of("of somebody else".to_owned(), Duration::from_micros(1_001_900));
         let seen = Seen { holds: vec![hold(2), foreign, hold(1), hold(1)], ..seen };
-        let said = text(&seen, &labels, None);
+        let said = text(&seen, &labels, None, true);
         assert!(said.starts_with("held by client 00000000-0000-0000-0000-000000000002 (for 8.24s,"), "{said}");
         let rest = ", another program (for 1.001s, unless it is renewed), \"web-7\" (for 8.24s, unless it is renewed)";
         assert!(said.ends_with(&format!("{rest}, others; 3 in the queue")), "{said}");

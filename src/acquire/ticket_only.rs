@@ -43,15 +43,17 @@ pub(crate) async fn wait<T>(
 }
 
 /// Keeps a ticket until it is known how its wait has ended. Tells when the ticket waits, and after which generation.
+/// `until`: after that time, no request may be executed that asks for the ticket.
 pub(crate) async fn stay(
     context: &Arc<Context>,
     operation: &'static str,
     keys: &Arc<Keys>,
+    until: Option<Instant>,
     gone: &'static str,
     waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
     let last = LastFailure::default();
-    until_over(context, operation, keys, (None, &last), gone, waits).await
+    until_over(context, operation, keys, (until, &last), gone, waits).await
 }
 
 async fn until_over(
@@ -109,7 +111,14 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
     loop {
         let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| error(operation, keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent, &retry);
-        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
+        let args = AcquireArgs {
+            ticket,
+            ticket_ttl: ticket.ttl(),
+            wait: true,
+            max_waiters: 0,
+            not_after,
+            tries_channel: false,
+        };
         let call = pin!(context.scripts().acquire(keys, args));
         match waiter.ask(&mut retry, sent, call).await? {
             Asked::Answered(Acquired::Granted { token, now }) => {

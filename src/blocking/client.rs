@@ -15,6 +15,7 @@ use super::lock::Lock;
 use super::multi_lock::MultiLock;
 use super::names::Names;
 use super::once::Once;
+use super::redisson::Redisson;
 use super::rw_lock::RwLock;
 use super::semaphore::Semaphore;
 use super::thread::block;
@@ -109,6 +110,12 @@ impl Client {
     /// Returns the locks `names`, to be acquired together: see [`bowline::Client::lock_all`](crate::Client::lock_all).
     pub fn lock_all<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
         self.inner.lock_all(names).into()
+    }
+
+    /// Returns the locks that Java programs share by Redisson: see
+    /// [`bowline::Client::redisson`](crate::Client::redisson).
+    pub fn redisson(&self) -> Redisson {
+        Redisson::new(self.inner.redisson(), self.inner.executor().clone())
     }
 
     /// Lists the names that are in use: see [`bowline::Client::names`](crate::Client::names).

@@ -2,9 +2,11 @@
 
 use std::future::IntoFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::thread::block;
-use crate::{DoubleBarrierState, Enter, Executor, Inside, Leave, Result};
+use crate::runtime::timeout;
+use crate::{DoubleBarrierState, Enter, Error, Executor, Inside, Leave, Result};
 
 /// A named section that threads begin together and end together. Guarantees are those of
 /// [`bowline::DoubleBarrier`](crate::DoubleBarrier).
@@ -50,6 +52,18 @@ impl Enter {
     pub fn block(self) -> Result<Inside> {
         let executor = self.executor().clone();
         block(&executor, "enter", self.into_future())
+    }
+}
+
+impl Inside {
+    /// Blocks until the generation is broken, for at most `duration`, and returns the reason: see
+    /// [`broken`](Self::broken). `None`: it was not broken in that time.
+    ///
+    /// # Errors
+    /// [Those of blocking](crate::blocking).
+    pub fn block_until_broken(&self, duration: Duration) -> Result<Option<Error>> {
+        let executor = self.executor();
+        block(executor, "broken", Box::pin(async { Ok(timeout(executor, duration, self.broken()).await) }))
     }
 }
 

@@ -66,6 +66,12 @@ pub type UpgradableGuard<T = ThisThread> = Guard<crate::UpgradableGuard, T>;
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
 /// Several holds, with the methods of [`Guard`] and of [`bowline::MultiGuard`](crate::MultiGuard).
 pub type MultiGuard<T = ThisThread> = Guard<crate::MultiGuard, T>;
+/// A held lock that Java programs share, with the methods of [`Guard`] and of
+/// [`bowline::RedissonGuard`](crate::RedissonGuard).
+pub type RedissonGuard<T = ThisThread> = Guard<crate::RedissonGuard, T>;
+/// A held fenced lock that Java programs share, with the methods of [`Guard`] and of
+/// [`bowline::RedissonFencedGuard`](crate::RedissonFencedGuard).
+pub type RedissonFencedGuard<T = ThisThread> = Guard<crate::RedissonFencedGuard, T>;
 /// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no
 /// holder, so they may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;

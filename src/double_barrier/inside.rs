@@ -6,9 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Shared};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, Shared, select};
 
 use super::{GONE, fail};
+use crate::acquire::wait::{end_of, in_time};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::protocol::attempt_id::AttemptId;
@@ -17,7 +19,7 @@ use crate::protocol::barrier::reply::Leaving;
 use crate::protocol::kind::Kind;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
-use crate::runtime::{Executor, timeout};
+use crate::runtime::Executor;
 
 /// How the generation ends for the party. Dropped, it breaks the generation.
 type Presence = Shared<BoxFuture<'static, Result<Token>>>;
@@ -47,8 +49,8 @@ impl Inside {
         Self { primitive, id, presence, generation, index }
     }
 
-    /// The number of the generation, the same for all of its parties: see
-    /// [`BarrierPass::generation`](crate::BarrierPass::generation).
+    /// The number of the generation, the same for all of its parties: the server's time in milliseconds when the last
+    /// one came, or larger. See [`BarrierPass::generation`](crate::BarrierPass::generation).
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -70,6 +72,15 @@ impl Inside {
             // Nobody leaves before this party is ready.
             Ok(()) => Error::new(ErrorKind::Protocol, "broken"),
         }
+    }
+
+    /// Whether the generation is known to be broken: see [`broken`](Self::broken). Sends no command.
+    pub fn is_broken(&self) -> bool {
+        self.presence.clone().now_or_never().is_some()
+    }
+
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context().executor
     }
 
     /// Says that this party is ready to leave, and waits until all others are. Set a timeout on the result if needed,
@@ -115,7 +126,7 @@ impl Leave {
     }
 
     pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.inside.primitive.context().executor
+        self.inside.executor()
     }
 }
 
@@ -134,32 +145,45 @@ impl IntoFuture for Leave {
             let Kind::Inside { keep, .. } = primitive.keys(OPERATION)?.kind else {
                 return Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&name));
             };
-            let executor = primitive.context().executor.clone();
-            let leaves = async {
-                let asked = primitive.ask(OPERATION, |scripts, keys| scripts.leave_barrier(keys, id, keep));
-                let (number, now) = match Box::pin(asked).await? {
-                    Leaving::Ended { number, now } => (Some(number), now),
-                    Leaving::Waits { now } => (None, now),
-                    Leaving::Gone { now } => {
-                        primitive.context().observe(now);
-                        return Err(fail(ErrorKind::Lost, OPERATION, GONE, &name));
-                    }
-                };
-                primitive.context().observe(now);
-                if let Some(token) = number {
-                    // The attempt of this party is told as by a message, which the script sends to the others only.
-                    primitive.context().deliver(vec![Message::Granted { id, token, at: now }]);
-                }
-                outcome(OPERATION, &primitive, presence.await)
-            };
-            match limit {
-                None => leaves.await,
-                Some(limit) => match timeout(&executor, limit, pin!(leaves)).await {
-                    Some(left) => left,
-                    None => Err(Error::new(ErrorKind::TimedOut, OPERATION).with_name(&name)),
-                },
-            }
+            let context = primitive.context();
+            let leaves = pin!(leave(&primitive, (id, keep), &presence));
+            let late = || Error::new(ErrorKind::TimedOut, OPERATION).with_name(&name);
+            in_time(context, end_of(context, limit), leaves, late).await
         })
+    }
+}
+
+/// Says that the party is ready, again and again until the generation has ended: a failover may lose it.
+async fn leave(primitive: &Primitive, (id, keep): (AttemptId, u64), presence: &Presence) -> Result<()> {
+    const OPERATION: &str = "leave";
+    let context = primitive.context();
+    loop {
+        let asked = pin!(primitive.ask(OPERATION, |scripts, keys| scripts.leave_barrier(keys, id, keep)));
+        // The message may come although the answer is lost.
+        let answer = match select(presence.clone(), asked).await {
+            Either::Left((ended, _)) => return outcome(OPERATION, primitive, ended),
+            Either::Right((answer, _)) => answer?,
+        };
+        let (Leaving::Ended { now, .. } | Leaving::Waits { now } | Leaving::Gone { now }) = answer;
+        context.observe(now);
+        match answer {
+            Leaving::Ended { number: token, .. } => {
+                // The attempt is told as by a message, which the script sends to the others only. Polled once, it knows
+                // that there is nothing to cancel.
+                context.deliver(vec![Message::Granted { id, token, at: now }]);
+                let _ = presence.clone().now_or_never();
+                return outcome(OPERATION, primitive, Ok(token));
+            }
+            Leaving::Gone { .. } => {
+                return Err(fail(ErrorKind::Lost, OPERATION, GONE, primitive.name().unwrap_or_default()));
+            }
+            Leaving::Waits { .. } => {}
+        }
+        if let Either::Left((ended, _)) =
+            select(presence.clone(), context.executor.sleep(context.config.lease / 3)).await
+        {
+            return outcome(OPERATION, primitive, ended);
+        }
     }
 }
 

@@ -42,6 +42,7 @@ impl Failure {
         Self(Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value"));
     pub(super) const SYNTAX: Self = Self(Cow::Borrowed("ERR syntax error"));
     pub(super) const NOT_AN_INTEGER: Self = Self(Cow::Borrowed("ERR value is not an integer or out of range"));
+    pub(super) const OVERFLOW: Self = Self(Cow::Borrowed("ERR increment or decrement would overflow"));
     pub(super) const NOT_A_FLOAT: Self = Self(Cow::Borrowed("ERR value is not a valid float"));
     pub(super) const CURSOR: Self = Self(Cow::Borrowed("ERR invalid cursor"));
     pub(super) const NOT_A_RANGE: Self = Self(Cow::Borrowed("ERR min or max is not a float"));

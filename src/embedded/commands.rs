@@ -25,6 +25,7 @@ const COMMANDS: [(&str, usize, usize, Run); 34] = [
     ("HLEN", 1, 1, hash::hlen),
     ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),
+    ("INCRBY", 2, 2, string::incrby),
     ("INFO", 1, 1, generic::info),
     ("LASTSAVE", 0, 0, generic::lastsave),
     ("LINDEX", 2, 2, list::lindex),
@@ -55,8 +56,8 @@ const MANY: usize = usize::MAX;
 
 /// The commands that Redis flags as writes, even if they change nothing. A server that takes no writes refuses them.
 /// `PUBLISH` is not a write.
-const WRITES: [&str; 11] =
-    ["DEL", "HDEL", "HSET", "LPUSH", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
+const WRITES: [&str; 12] =
+    ["DEL", "HDEL", "HSET", "INCRBY", "LPUSH", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
 
 /// Runs one command. The first word is its name, in upper or lower case.
 pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {

@@ -127,9 +127,9 @@ impl Hold {
     /// A renewal that asks for `lease`. The server shortens whatever lasts longer than any call has asked for. All
     /// calls about a renewed hold ask for its lease, or for less before its end. A fixed lease may be extended by more
     /// at any time, and a late copy of this call must not undo that. So the server stores the longest that an extension
-    /// has asked for.
+    /// has asked for; but not with a lock that Java reads, which is never shortened.
     pub(crate) fn renewal_args(&self, lease: Duration) -> RenewArgs<'_> {
-        let longest = self.longest().max(lease);
+        let longest = if self.keys.kind.has_queue() { self.longest().max(lease) } else { Duration::ZERO };
         RenewArgs { keys: &self.keys, id: self.id, lease, longest, extended: longest > self.lease }
     }
 

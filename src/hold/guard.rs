@@ -22,6 +22,7 @@ mod loss;
 mod merge;
 mod permit;
 mod protect;
+mod redisson;
 mod several;
 mod share;
 mod signal;
@@ -32,6 +33,7 @@ pub use loss::NamedLoss;
 pub use merge::MergeError;
 pub use permit::Permit;
 pub(crate) use protect::protect;
+pub use redisson::{RedissonFencedGuard, RedissonGuard};
 pub(crate) use several::release_all;
 pub(crate) use share::Share;
 pub use signal::LossSignal;
@@ -246,15 +248,18 @@ macro_rules! guards {
 
         impl fmt::Debug for $guard {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut shown = f.debug_struct(stringify!($guard));
-                shown.field("name", &self.name()).field("token", &self.token());
+                let (mut shown, token) = (f.debug_struct(stringify!($guard)), self.owned.hold.token());
+                shown.field("name", &self.name());
+                if token != Token::NONE {
+                    shown.field("token", &token);
+                }
                 shown.field("remaining", &self.remaining()).finish()
             }
         }
     )+};
 }
 
-guards!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard);
+guards!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {

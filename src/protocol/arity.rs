@@ -22,7 +22,7 @@ use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{barrier, client, election, mutex, names, once, vote};
+use super::{barrier, client, election, mutex, names, once, redisson, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -40,11 +40,12 @@ impl Calls {
     fn add_all_of(&mut self, kind: Kind, id: AttemptId) {
         let keys = Keys::new("p", kind, "n").unwrap();
         let ticket = kind.ticket(id, LEASE, 1);
-        let acquire = AcquireArgs { ticket, ticket_ttl: LEASE, wait: true, max_waiters: 0, not_after: 0 };
+        let acquire =
+            AcquireArgs { ticket, ticket_ttl: LEASE, wait: true, max_waiters: 0, not_after: 0, tries_channel: true };
         kind.with(|resource| {
             self.add(resource.acquire(&keys, SITE, acquire));
             self.add(resource.cancel(&keys, SITE, ticket, true));
-            self.add(resource.heartbeat(&keys, SITE, &[(ticket, LEASE); REPEATS]));
+            resource.heartbeat(&keys, SITE, &[(ticket, LEASE); REPEATS]).into_iter().for_each(|call| self.add(call));
             let Some(held) = resource.held() else { return };
             self.add(held.release(&keys, SITE, id));
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
@@ -79,7 +80,9 @@ fn every_call_passes_what_the_header_says() {
     calls.add(mutex::force_release(&keys, SITE, "holder"));
     calls.add(mutex::inspect(&keys, 0));
     let drops = DropArgs { client: Some(id.client), first: 0, not_after: 0 };
-    calls.add(keys.kind.with(|resource| resource.held().map(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
+    calls.add(
+        keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()),
+    );
     calls.add(mutex::resume(&keys, id, (keys.kind.ticket(id, LEASE, 1), 0)));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
@@ -92,7 +95,9 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Permits { limit: 3 }.force_release(&keys, SITE, &[const { String::new() }; REPEATS]));
     calls.add(Permits { limit: 3 }.inspect(&keys, 0));
     let drops = DropArgs { client: None, first: 0, not_after: 0 };
-    calls.add(keys.kind.with(|resource| resource.held().map(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()));
+    calls.add(
+        keys.kind.with(|resource| resource.held().and_then(|held| held.drop_waiters(&keys, SITE, drops)).unwrap()),
+    );
 
     let keys = Keys::new("p", Kind::Latch, "n").unwrap();
     let copy = CallCopy { id, not_after: 0, known_until: 0, resent: false };
@@ -123,6 +128,10 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::claim(&keys, args, &turns, TurnArgs { id, lease: LEASE }));
     calls.add(vote::leave((&keys, id), (&turns, id)));
     calls.add(vote::view(&keys));
+
+    let keys = Keys::redisson("n", "n", true).unwrap();
+    calls.add(redisson::force_release(&keys, SITE, "owner", 0));
+    calls.add(redisson::inspect(&keys));
 
     let named = Named::limiter("p", "n").unwrap();
     calls.add(rate::take(&named, TakeArgs { cost: LEASE, burst: LEASE, longest: LEASE, not_after: 0 }));

@@ -53,9 +53,14 @@ impl Resource for Parties {
         ScriptCall::new(&CANCEL, keys.all(), left).id(ticket.id).number(self.keep).inbox(site)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), heartbeat_reply).inbox(site);
-        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+        Some(call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }
 
     fn held(&self) -> Option<&dyn Held> {
@@ -119,7 +124,14 @@ mod tests {
         let keys = Keys::new("p", kind, "n").unwrap();
         let ticket = kind.ticket(AttemptId { client: Uuid::nil(), n: 1 }, Duration::from_secs(30), 0);
         let site = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: false };
-        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after: 7 };
+        let args = AcquireArgs {
+            ticket,
+            ticket_ttl: ticket.ttl(),
+            wait: true,
+            max_waiters: 0,
+            not_after: 7,
+            tries_channel: false,
+        };
         let resource = Parties { parties: 2, keep: 33_000, stay: false, of: None };
         fn words<T>(call: ScriptCall<'_, T>) -> Vec<String> {
             call.args.iter().map(|arg| format!("{:?}", arg.as_arg())).collect()

@@ -23,12 +23,20 @@ impl Kind {
     }
 
     fn held<'a, T>(self, call: impl FnOnce(&dyn Held) -> ScriptCall<'a, T>) -> Result<ScriptCall<'a, T>, Failure> {
-        self.with(|resource| resource.held().map(call)).ok_or(Failure::NeverHeld(self.word()))
+        self.held_if(|held| Some(call(held)))
+    }
+
+    fn held_if<'a, T>(
+        self,
+        call: impl FnOnce(&dyn Held) -> Option<ScriptCall<'a, T>>,
+    ) -> Result<ScriptCall<'a, T>, Failure> {
+        self.with(|resource| resource.held().and_then(call)).ok_or(Failure::NoSuchRequest(self.word()))
     }
 }
 
 impl Scripts<'_> {
     pub(crate) async fn acquire(self, keys: &Keys, args: AcquireArgs) -> Result<Acquired, Failure> {
+        keys.check_slots(self.connection.topology())?;
         self.send(keys.kind.with(|resource| resource.acquire(keys, self.site(keys), args))).await
     }
 
@@ -40,6 +48,7 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Result<(Acquired, u32), Failure> {
+        keys.check_slots(self.connection.topology())?;
         let call = keys.kind.with(|resource| resource.acquire(keys, self.site(keys), args));
         self.send_one_acknowledged(call, replicas, within).await
     }
@@ -55,12 +64,11 @@ impl Scripts<'_> {
 
     /// Asks for the next hand-off budget of a hold that continues.
     pub(crate) async fn ask_ahead(self, keys: &Keys, args: AheadArgs) -> Result<AskedAhead, Failure> {
-        let call = keys.kind.with(|resource| resource.held().and_then(|held| held.ask_ahead(keys, args)));
-        self.send(call.ok_or(Failure::NeverHeld(keys.kind.word()))?).await
+        self.send(keys.kind.held_if(|held| held.ask_ahead(keys, args))?).await
     }
 
     pub(crate) async fn drop_waiters(self, keys: &Keys, args: DropArgs) -> Result<Timed<Dropped>, Failure> {
-        self.send(keys.kind.held(|held| held.drop_waiters(keys, self.site(keys), args))?).await
+        self.send(keys.kind.held_if(|held| held.drop_waiters(keys, self.site(keys), args))?).await
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: Ticket, from_tail: bool) -> Result<Cancelled, Failure> {
@@ -88,7 +96,8 @@ impl Scripts<'_> {
     }
 
     pub(crate) async fn heartbeat(self, keys: &Keys, tickets: &[TicketArgs]) -> Result<HeartbeatReply, Failure> {
-        self.send(keys.kind.with(|resource| resource.heartbeat(keys, self.site(keys), tickets))).await
+        let call = keys.kind.with(|resource| resource.heartbeat(keys, self.site(keys), tickets));
+        self.send(call.ok_or(Failure::NoSuchRequest(keys.kind.word()))?).await
     }
 
     /// Gives the hold `old` to the attempt of the ticket, whose units are those of the hold.
@@ -104,7 +113,7 @@ impl Scripts<'_> {
                 self.change(keys, limit, ChangeArgs { old, rest: None, new, units, lease, not_after }).await
             }
             Claim::Tokens(_) => self.send(mutex::resume(keys, old, (ticket, not_after))).await,
-            Claim::Nothing => Err(Failure::NeverHeld(keys.kind.word())),
+            Claim::Nothing => Err(Failure::NoSuchRequest(keys.kind.word())),
         }
     }
 

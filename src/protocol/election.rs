@@ -64,7 +64,12 @@ impl Resource for Leading {
         MUTEX.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         MUTEX.heartbeat(keys, site, tickets)
     }
 
@@ -89,7 +94,12 @@ impl Held for Leading {
         None
     }
 
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>> {
+    fn drop_waiters<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        args: DropArgs,
+    ) -> Option<ScriptCall<'a, Timed<Dropped>>> {
         MUTEX.drop_waiters(keys, site, args)
     }
 
@@ -115,9 +125,14 @@ impl Resource for Watch {
         Latch.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), look::watchers).inbox(site);
-        self.news(call).each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+        Some(self.news(call).each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }
 
     fn held(&self) -> Option<&dyn Held> {

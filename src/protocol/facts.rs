@@ -22,6 +22,8 @@ pub(super) struct Facts {
     pub(super) joins_cohort: fn(amount: u32) -> bool,
     /// Whether a cohort asks for its next hand-off budget while it holds.
     pub(super) asks_ahead: bool,
+    /// Whether those who wait stand in a queue.
+    pub(super) has_queue: bool,
     /// The claim of a ticket for that amount. The limit is that of a semaphore.
     pub(super) claim: fn(amount: u32, limit: Option<u32>) -> Claim,
 }
@@ -35,6 +37,7 @@ pub(super) const LOCK: Facts = Facts {
     joint: |tokens, _| Some(tokens),
     joins_cohort: |_| true,
     asks_ahead: true,
+    has_queue: true,
     claim: |tokens, _| Claim::Tokens(tokens),
 };
 
@@ -67,6 +70,7 @@ pub(super) const SEMAPHORE: Facts = Facts {
     joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
     asks_ahead: false,
+    has_queue: true,
     claim: |units, limit| Claim::Units { units, limit: limit.unwrap_or(units) },
 };
 
@@ -81,6 +85,7 @@ pub(super) const READ_WRITE: Facts = Facts {
     // an upgradable reader becomes joins no cohort.
     joins_cohort: |units| units == WRITE,
     asks_ahead: false,
+    has_queue: true,
     claim: |units, _| Claim::Units { units, limit: WRITE },
 };
 
@@ -93,6 +98,7 @@ pub(super) const LATCH: Facts = Facts {
     joint: |_, _| None,
     joins_cohort: |_| false,
     asks_ahead: false,
+    has_queue: true,
     claim: |_, _| Claim::Nothing,
 };
 
@@ -101,3 +107,17 @@ pub(super) const ENTRY: Facts = Facts { word: "entry", ..BARRIER };
 pub(super) const INSIDE: Facts = Facts { word: "double", ..BARRIER };
 
 pub(super) const BARRIER: Facts = Facts { word: "barrier", suffixes: &["", ":tickets", ":ended"], ..LATCH };
+
+/// A lock in the format of Redisson. Its main key is the name itself, and its other key is not spelled like it. Without
+/// tokens, a hold is as a writer's: all there is, and any number of hand-offs.
+pub(super) const REDISSON: Facts = Facts {
+    word: "redisson",
+    suffixes: &[""],
+    asks_ahead: false,
+    has_queue: false,
+    claim: |_, _| Claim::Units { units: WRITE, limit: WRITE },
+    ..LOCK
+};
+
+/// The same, with tokens.
+pub(super) const REDISSON_FENCED: Facts = Facts { claim: LOCK.claim, ..REDISSON };

@@ -1,5 +1,7 @@
 //! The reasons why a script has no outcome.
 
+use std::sync::Arc;
+
 use super::fields::UnexpectedReply;
 use crate::connection::ConnectionError;
 use crate::connection::refusal::explain;
@@ -16,9 +18,12 @@ pub(crate) enum Failure {
     /// it.
     #[error(transparent)]
     Late(ConnectionError),
-    /// The resource is of a kind that is never held, so nothing was sent.
-    #[error("a {0} is never held")]
-    NeverHeld(&'static str),
+    /// Resources of this kind are never asked that, so nothing was sent.
+    #[error("there is no such request about a {0}")]
+    NoSuchRequest(&'static str),
+    /// The keys and the channel of the name are in different slots of a cluster, so nothing was sent.
+    #[error("in a cluster, the name {0:?} and what Redisson derives from it are in different slots")]
+    OtherSlots(Arc<str>),
     /// An operator has removed the ticket from the queue.
     #[error("an operator took it out of the queue")]
     Dropped,
@@ -36,7 +41,7 @@ impl Failure {
         match self {
             Self::Connection(cause) | Self::Late(cause) => error.with_source(cause),
             Self::Reply(cause) => error.with_source(cause),
-            Self::NeverHeld(_) | Self::Dropped => error.with_reason(self.to_string()),
+            Self::NoSuchRequest(_) | Self::OtherSlots(_) | Self::Dropped => error.with_reason(self.to_string()),
         }
     }
 
@@ -44,7 +49,7 @@ impl Failure {
     pub(crate) fn when_connecting(self, prefix: &str) -> Error {
         let explained = match &self {
             Self::Connection(error) | Self::Late(error) => explain(error, prefix),
-            Self::Reply(_) | Self::NeverHeld(_) | Self::Dropped => None,
+            Self::Reply(_) | Self::NoSuchRequest(_) | Self::OtherSlots(_) | Self::Dropped => None,
         };
         let error = self.into_error("connect");
         match explained {
@@ -56,7 +61,8 @@ impl Failure {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Connection(error) | Self::Late(error) => error.kind(),
-            Self::Reply(_) | Self::NeverHeld(_) => ErrorKind::Protocol,
+            Self::Reply(_) | Self::NoSuchRequest(_) => ErrorKind::Protocol,
+            Self::OtherSlots(_) => ErrorKind::InvalidInput,
             Self::Dropped => ErrorKind::Dropped,
         }
     }

@@ -8,14 +8,18 @@ use std::sync::LazyLock;
 use uuid::Uuid;
 
 use super::facts::Facts;
+use super::failure::Failure;
 use super::kind::Kind;
 use super::limits::{MAX_PARTIES, WRITE};
 use super::slot;
+use crate::connection::Topology;
 use crate::error::{Error, ErrorKind, Result};
 
 mod named;
+mod satellites;
 
-use named::{encode, invalid};
+use named::{check_length, encode, invalid};
+use satellites::{Satellites, is_counter};
 
 pub(super) use named::LIMITER;
 pub(crate) use named::{Named, decode, encode_start};
@@ -32,6 +36,8 @@ pub(crate) struct Keys {
     named: Named,
     /// The hash of the main key, computed once. It is keyed at random, because names come from users.
     hash: u64,
+    /// For a lock in the format of Redisson, what its name is not the beginning of.
+    satellites: Option<Box<Satellites>>,
 }
 
 impl Keys {
@@ -42,6 +48,9 @@ impl Keys {
         if let Kind::Barrier { parties, .. } | Kind::Entry { parties, .. } | Kind::Inside { parties, .. } = kind {
             check_parties(parties)?;
         }
+        if let Kind::Redisson { fenced } = kind {
+            return Self::redisson(name, name, fenced);
+        }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
         Ok(Self::below(kind, name, &main))
     }
@@ -49,7 +58,34 @@ impl Keys {
     fn below(kind: Kind, name: &str, main: &str) -> Self {
         let Facts { suffixes, others, .. } = kind.facts();
         let named = Named::new(name, main, suffixes.iter().chain(*others));
-        Self { kind, named, hash: HASHER.hash_one(main) }
+        Self { kind, named, hash: HASHER.hash_one(main), satellites: None }
+    }
+
+    /// A lock in the format of Redisson, whose key is `mapped`.
+    pub(crate) fn redisson(name: &str, mapped: &str, fenced: bool) -> Result<Self> {
+        check_length(mapped)?;
+        let satellites = Some(Box::new(Satellites::of(mapped)));
+        Ok(Self { satellites, ..Self::below(Kind::Redisson { fenced }, name, mapped) })
+    }
+
+    /// The channel of a lock in the format of Redisson.
+    pub(crate) fn channel(&self) -> &str {
+        self.satellites.as_ref().map_or("", |satellites| &satellites.channel)
+    }
+
+    /// The counter of a lock in the format of Redisson.
+    pub(super) fn counter(&self) -> Option<&str> {
+        self.satellites.as_ref().map(|satellites| &*satellites.counter)
+    }
+
+    /// Fails if the server is a cluster in which the keys and the channel of the name belong to different nodes.
+    pub(super) fn check_slots(&self, topology: Topology) -> Result<(), Failure> {
+        let Some(satellites) = self.satellites.as_ref().filter(|_| topology.one_name_per_call) else { return Ok(()) };
+        let Satellites { channel, counter } = &**satellites;
+        if [channel, counter].iter().all(|key| slot::of(key) == self.slot()) {
+            return Ok(());
+        }
+        Err(Failure::OtherSlots(self.main().into()))
     }
 
     /// The keys on which this client tries its rights, in one slot. No name has these keys.
@@ -114,10 +150,14 @@ impl Hash for Keys {
 
 /// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
 pub(super) fn type_of(key: &str) -> &'static str {
-    match key.rsplit(':').next() {
-        Some("queue" | "changes") => "list",
-        Some("tickets" | "leases" | "calls" | "watchers" | "ended") => "zset",
-        Some("fence" | "tat") => "string",
+    if is_counter(key) {
+        return "string";
+    }
+    // A name that Redisson uses is a key by itself, and may end like one.
+    match key.rsplit_once(':').filter(|(before, _)| before.contains('}')) {
+        Some((_, "queue" | "changes")) => "list",
+        Some((_, "tickets" | "leases" | "calls" | "watchers" | "ended")) => "zset",
+        Some((_, "fence" | "tat")) => "string",
         _ => "hash",
     }
 }
@@ -169,132 +209,4 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::named::MAX_NAME;
-    use super::*;
-
-    fn listed(keys: &Keys) -> Vec<&str> {
-        keys.all().collect()
-    }
-
-    #[test]
-    fn spelling() {
-        let keys = Keys::new("bowline", Kind::Lock, "orders:42").unwrap();
-        assert_eq!(
-            listed(&keys),
-            [
-                "bowline:lock:{orders:42}",
-                "bowline:lock:{orders:42}:queue",
-                "bowline:lock:{orders:42}:tickets",
-                "bowline:lock:{orders:42}:fence",
-            ]
-        );
-        let keys = Keys::new("bowline", Kind::ReadWrite, "a}b").unwrap();
-        assert_eq!(listed(&keys)[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
-        let keys = Keys::new("bowline", Kind::Latch, "a").unwrap();
-        assert_eq!(listed(&keys), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
-        let keys = Keys::new("bowline", Kind::Barrier { parties: 2, keep: 0 }, "a").unwrap();
-        assert_eq!(listed(&keys), ["bowline:barrier:{a}", "bowline:barrier:{a}:tickets", "bowline:barrier:{a}:ended"]);
-        assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
-        let client = Uuid::from_u128(1);
-        let inbox = |slot| super::inbox("p:inbox:", slot, client);
-        assert_eq!(inbox(None), "p:inbox:00000000-0000-0000-0000-000000000001");
-        // The answer of `CLUSTER KEYSLOT 3`.
-        assert_eq!(inbox(Some(1584)), "p:inbox:{3}:00000000-0000-0000-0000-000000000001");
-    }
-
-    #[test]
-    fn ranks() {
-        let rank = |prefix, kind, name| {
-            let keys = Keys::new(prefix, kind, name).unwrap();
-            let (word, name, before) = keys.rank();
-            (word.to_owned(), name.to_owned(), before.to_owned())
-        };
-        let expected = ("lock", "{a%7Bb}", "x:y:lock:");
-        assert_eq!(rank("x:y", Kind::Lock, "a{b"), (expected.0.into(), expected.1.into(), expected.2.into()));
-        let ascending = [
-            rank("z", Kind::Lock, "a"),
-            rank("a", Kind::Lock, "b"),
-            rank("b", Kind::Lock, "b"),
-            rank("a", Kind::ReadWrite, "a"),
-            rank("a", Kind::Semaphore { limit: 3 }, "a"),
-        ];
-        assert!(ascending.is_sorted(), "{ascending:?}");
-    }
-
-    #[test]
-    fn scratch_keys_are_of_one_client() {
-        let [one, other] = [1, 2].map(|n| Keys::scratch("bowline", Kind::Lock, Uuid::from_u128(n)));
-        let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
-        assert_eq!(one.main(), "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
-        for keys in [&other, &named] {
-            assert!(listed(&one).iter().all(|key| !listed(keys).contains(key)));
-        }
-    }
-
-    #[test]
-    fn no_two_names_share_a_key_and_none_breaks_the_hash_tag() {
-        let names = ["a", "{a}", "}a", "a}", "a{b", "%7Ba%7D", "a b", "a\n", "a\0", "%", "ü", "日本", "\u{7f}"];
-        let mut seen = std::collections::HashSet::new();
-        for name in names {
-            let keys = Keys::new("p", Kind::Lock, name).unwrap();
-            let tag = keys.main().strip_prefix("p:lock:{").unwrap().strip_suffix('}').unwrap();
-            assert!(!tag.is_empty() && !tag.contains(['{', '}']), "{name:?} -> {tag:?}");
-            assert!(!tag.chars().any(|c| c.is_ascii_control()));
-            assert!(seen.insert(keys.main().to_owned()), "{name:?} collides");
-        }
-    }
-
-    #[test]
-    fn names_are_spelled_as_they_always_were() {
-        let vectors = [
-            ("orders:42", "orders:42"),
-            ("a b/c?d=e&f#g", "a b/c?d=e&f#g"),
-            ("{user}:7", "%7Buser%7D:7"),
-            ("100%", "100%25"),
-            ("%7B", "%257B"),
-            ("\0\t\n\x1f \x7f", "%00%09%0A%1F %7F"),
-            ("\"'`\\<>|^~[]*", "\"'`\\<>|^~[]*"),
-            ("für {日本} 🔒", "für %7B日本%7D 🔒"),
-            ("日本", "日本"),
-            // A control character outside ASCII.
-            ("a\u{85}b", "a\u{85}b"),
-        ];
-        for (name, spelled) in vectors {
-            let keys = Keys::new("p", Kind::Lock, name).unwrap();
-            assert_eq!(keys.main(), format!("p:lock:{{{spelled}}}"));
-            assert_eq!(decode(spelled).as_deref(), Some(name));
-        }
-        // What another program has written.
-        for foreign in ["", "a%7b", "a%", "%FF", "%41", "a{"] {
-            assert_eq!(decode(foreign), None, "{foreign:?}");
-        }
-        for byte in 0..128_u8 {
-            let spelled = encode(&char::from(byte).to_string()).unwrap();
-            let escaped = byte < 0x20 || matches!(byte, b'{' | b'}' | b'%' | 0x7f);
-            let expected = if escaped { format!("%{byte:02X}") } else { char::from(byte).to_string() };
-            assert_eq!(spelled, expected);
-        }
-    }
-
-    #[test]
-    fn a_barrier_has_up_to_a_thousand_parties() {
-        let barrier = |parties| Keys::new("p", Kind::Barrier { parties, keep: 0 }, "a");
-        for parties in [0, MAX_PARTIES + 1] {
-            assert_eq!(barrier(parties).unwrap_err().kind(), ErrorKind::InvalidInput, "{parties}");
-        }
-        assert!(barrier(1).is_ok() && barrier(MAX_PARTIES).is_ok());
-    }
-
-    #[test]
-    fn bad_names_and_prefixes() {
-        for name in ["", &"x".repeat(MAX_NAME + 1)] {
-            assert_eq!(Keys::new("p", Kind::Lock, name).unwrap_err().kind(), ErrorKind::InvalidInput);
-        }
-        assert!(Keys::new("p", Kind::Lock, &"x".repeat(MAX_NAME)).is_ok());
-        for prefix in ["", "a{b", "a}", "a b", "a*", "a\n", &"x".repeat(65)] {
-            assert_eq!(check_prefix(prefix).unwrap_err().kind(), ErrorKind::InvalidInput, "{prefix:?}");
-        }
-        assert!(check_prefix("my-app:locks").is_ok());
-    }
-}
+mod tests;

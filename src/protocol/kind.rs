@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::facts::{
-    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, SEMAPHORE, TURN, VOTE, WATCH,
+    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE, TURN,
+    VOTE, WATCH,
 };
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
@@ -59,6 +60,11 @@ pub(crate) enum Kind {
         /// The term that the caller takes for the present one.
         leads: Option<Token>,
     },
+    /// A lock in the format of Redisson.
+    Redisson {
+        /// Whether grants have fencing tokens.
+        fenced: bool,
+    },
 }
 
 impl Kind {
@@ -77,6 +83,8 @@ impl Kind {
         Self::Once { first: 0, period: 1000, retries: false },
         Self::Election,
         Self::Watch { known: 0, leads: None },
+        Self::Redisson { fenced: false },
+        Self::Redisson { fenced: true },
     ];
 
     pub(super) fn facts(self) -> &'static Facts {
@@ -93,6 +101,8 @@ impl Kind {
             Self::Once { .. } => &ONCE,
             Self::Election => &ELECTION,
             Self::Watch { .. } => &WATCH,
+            Self::Redisson { fenced: false } => &REDISSON,
+            Self::Redisson { fenced: true } => &REDISSON_FENCED,
         }
     }
 
@@ -116,6 +126,12 @@ impl Kind {
     /// Whether a cohort asks for its next hand-off budget while it holds.
     pub(crate) fn asks_ahead(self) -> bool {
         self.facts().asks_ahead
+    }
+
+    /// Whether those who wait stand in a queue, from which a release grants to the next one. Otherwise all of them are
+    /// woken, and ask.
+    pub(crate) fn has_queue(self) -> bool {
+        self.facts().has_queue
     }
 
     pub(crate) fn claim(self, amount: u32) -> Claim {

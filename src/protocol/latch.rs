@@ -41,9 +41,14 @@ impl Resource for Latch {
         ScriptCall::new(&CANCEL, keys.all(), latch_cancelled).id(ticket.id).inbox(site)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), latch_heartbeat_reply).inbox(site);
-        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+        Some(call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }
 
     fn held(&self) -> Option<&dyn Held> {

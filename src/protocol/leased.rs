@@ -60,9 +60,14 @@ impl Resource for Leased {
         call.ticket(&ticket).end(from_tail).limit(self.limit).site(site)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         let call = ScriptCall::new(self.scripts.heartbeat, keys.all(), heartbeat_reply);
-        call.limit(self.limit).site(site).tickets(tickets)
+        Some(call.limit(self.limit).site(site).tickets(tickets))
     }
 
     fn held(&self) -> Option<&dyn Held> {
@@ -93,13 +98,18 @@ impl Held for Leased {
         Some(call)
     }
 
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>> {
+    fn drop_waiters<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        args: DropArgs,
+    ) -> Option<ScriptCall<'a, Timed<Dropped>>> {
         let call = ScriptCall::new(self.scripts.drop_waiters, keys.all(), dropped);
         let call = match args.client {
             Some(client) => call.client(client),
             None => call.text(""),
         };
-        call.number(args.first).number(args.not_after).limit(self.limit).site(site)
+        Some(call.number(args.first).number(args.not_after).limit(self.limit).site(site))
     }
 
     fn renewal(&self) -> &'static Script {

@@ -54,7 +54,12 @@ impl Resource for Runs {
         MUTEX.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
         MUTEX.heartbeat(keys, site, tickets)
     }
 

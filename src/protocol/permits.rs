@@ -113,7 +113,7 @@ impl Scripts<'_> {
 
     /// Takes all permits that are free, for the attempt of the ticket. How many the ticket asks for does not matter.
     pub(crate) async fn drain(self, keys: &Keys, ticket: Ticket, not_after: ServerMillis) -> Result<Drained, Failure> {
-        let Claim::Units { limit, .. } = ticket.claim else { return Err(Failure::NeverHeld(keys.kind.word())) };
+        let Claim::Units { limit, .. } = ticket.claim else { return Err(Failure::NoSuchRequest(keys.kind.word())) };
         self.send(Permits { limit }.drain(keys, self.site(keys), (ticket, not_after))).await
     }
 

@@ -9,12 +9,13 @@ use super::latch::Latch;
 use super::mutex::MUTEX;
 use super::once::Runs;
 use super::permits::Permits;
+use super::redisson::Shared;
 use super::resource::Resource;
 use super::script::Script;
-use super::{barrier, client, election, latch, mutex, names, once, permits, rate, vote};
+use super::{barrier, client, election, latch, mutex, names, once, permits, rate, redisson, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 10] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 11] = [
     barrier::SCRIPTS,
     client::SCRIPTS,
     election::SCRIPTS,
@@ -25,6 +26,7 @@ static SCRIPTS: [&[&LazyLock<Script>]; 10] = [
     once::SCRIPTS,
     permits::SCRIPTS,
     rate::SCRIPTS,
+    redisson::SCRIPTS,
 ];
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             Self::Once { first, period, retries } => with(&Runs { first, period, retries }),
             Self::Election => with(&Leading),
             Self::Watch { known, leads } => with(&Watch { known, leads }),
+            Self::Redisson { fenced } => with(&Shared { fenced }),
         }
     }
 }
@@ -63,8 +66,9 @@ mod tests {
     fn every_command_is_checked() {
         let rights = Script::all().find(|script| script.name() == "client_rights").unwrap();
         let checked: Vec<_> = rights.commands().collect();
-        // Only votes, lists of names and shard channels need these, and connecting reads the types.
-        let others = ["INFO", "LASTSAVE", "SCAN", "SPUBLISH", "TYPE"];
+        // Only votes, lists of names, Redisson's counters and shard channels need these, and connecting reads the
+        // types.
+        let others = ["INCRBY", "INFO", "LASTSAVE", "SCAN", "SPUBLISH", "TYPE"];
         for script in Script::all() {
             for command in script.commands().filter(|command| !others.contains(command)) {
                 assert!(checked.contains(&command), "{} calls {command}", script.name());

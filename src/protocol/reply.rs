@@ -26,6 +26,8 @@ pub(crate) enum Acquired {
         now: ServerMillis,
     },
     Busy {
+        /// What is left of the lease of the hold in the way.
+        left: Option<Duration>,
         /// Whether the hold in the way is released for one that waits, unless it is used.
         is_retained: bool,
         call_again: bool,
@@ -64,6 +66,8 @@ pub(crate) enum Requeued {
     Granted { token: Token, call_again: bool, messages: Vec<Message>, now: ServerMillis },
     /// The ticket waits. The messages are for the client itself; its inbox does not get them.
     Queued { call_again: bool, messages: Vec<Message>, now: ServerMillis },
+    /// Released. There is no queue: so many subscribers were woken, as far as the server counts them.
+    Released { listeners: u64, now: ServerMillis },
     /// The hold was not there, and nothing was queued.
     NotHeld { now: ServerMillis },
 }
@@ -184,10 +188,12 @@ pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired>
             call_again: fields.flag()?,
             now: fields.number()?,
         },
-        word @ ("BUSY" | "RETAINED") => {
-            fields.ttl()?;
-            Acquired::Busy { is_retained: word == "RETAINED", call_again: fields.flag()?, now: fields.number()? }
-        }
+        word @ ("BUSY" | "RETAINED") => Acquired::Busy {
+            left: fields.ttl()?,
+            is_retained: word == "RETAINED",
+            call_again: fields.flag()?,
+            now: fields.number()?,
+        },
         "FULL" => {
             fields.number()?;
             Acquired::Full { now: fields.number()? }

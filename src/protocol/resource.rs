@@ -23,6 +23,8 @@ pub(crate) struct AcquireArgs {
     /// The most waiters. 0 is no limit.
     pub(crate) max_waiters: u32,
     pub(crate) not_after: ServerMillis,
+    /// Whether to try the right to publish, for a lock without a queue.
+    pub(crate) tries_channel: bool,
 }
 
 /// The arguments of a request for the next hand-off budget, which a cohort sends while it holds.
@@ -62,7 +64,13 @@ pub(crate) trait Resource {
     /// with that.
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled>;
 
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply>;
+    /// `None`: nobody stands in a queue.
+    fn heartbeat<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        tickets: &[TicketArgs],
+    ) -> Option<ScriptCall<'a, HeartbeatReply>>;
 
     /// The calls about holds. `None` if the resource is never held.
     fn held(&self) -> Option<&dyn Held>;
@@ -72,14 +80,19 @@ pub(crate) trait Resource {
 pub(crate) trait Held {
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released>;
 
-    /// Releases the hold and queues up a ticket, in one step.
+    /// Releases the hold and queues up a ticket, in one step. Without a queue, only releases.
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued>;
 
     /// Asks for the next hand-off budget of a hold that continues. `None`: there is no such script.
     fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>>;
 
-    /// Removes tickets from a part of the queue, and tells their clients.
-    fn drop_waiters<'a>(&self, keys: &'a Keys, site: Site<'a>, args: DropArgs) -> ScriptCall<'a, Timed<Dropped>>;
+    /// Removes tickets from a part of the queue, and tells their clients. `None`: there is no queue.
+    fn drop_waiters<'a>(
+        &self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        args: DropArgs,
+    ) -> Option<ScriptCall<'a, Timed<Dropped>>>;
 
     /// The script that renews leases. Holds of resources with the same script are renewed in one call.
     fn renewal(&self) -> &'static Script;

@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 46] = [
+const FRAGMENTS: [(&str, &str); 47] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("barrier", include_str!("fragments/barrier.lua")),
@@ -124,6 +124,7 @@ const FRAGMENTS: [(&str, &str); 46] = [
     ("promote", include_str!("fragments/promote.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),
+    ("redisson_hold", include_str!("fragments/redisson_hold.lua")),
     ("renew", include_str!("fragments/renew.lua")),
     ("renewed", include_str!("fragments/renewed.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),

@@ -15,6 +15,7 @@ use super::mutex;
 use super::mutex::reply::{Inspected, inspected};
 use super::permits::Permits;
 use super::permits::reply::{PermitHold, PermitsInspected, permits_inspected};
+use super::redisson::{self, SharedInspected};
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
 
@@ -63,6 +64,9 @@ fn seen(keys: &Keys, listed: u32) -> ScriptCall<'_, Seen> {
         // A limit of 0 comes back if none is stored.
         Kind::Semaphore { .. } => Permits { limit: 0 }.inspect(keys, listed).read_as(of_semaphore),
         Kind::ReadWrite => Permits::READ_WRITE.inspect(keys, listed).read_as(of_rw_lock),
+        Kind::Redisson { .. } => {
+            redisson::inspect(keys).read_as(|fields| redisson::inspected(fields).map(Seen::of_shared))
+        }
         Kind::Latch | Kind::Watch { .. } => {
             Latch.inspect(keys, listed).read_as(|fields| latch_inspected(fields).map(Seen::of_latch))
         }
@@ -96,6 +100,16 @@ impl Seen {
         let hold =
             |PermitHold { attempt_id: id, units, token, left }| SeenHold { id, token, left, claim: kind.claim(units) };
         Self { holds: holds.into_iter().map(hold).collect(), limit, waiters, queue }
+    }
+
+    fn of_shared(SharedInspected { owner, .. }: SharedInspected) -> Self {
+        let holds = owner.into_iter().map(|(id, _, left)| SeenHold {
+            id,
+            token: Token::NONE,
+            left: left.unwrap_or_default(),
+            claim: Claim::Tokens(1),
+        });
+        Self { holds: holds.collect(), ..Self::default() }
     }
 
     /// What is stored of two resources that make up one.

@@ -30,6 +30,7 @@ mod others;
 mod reply;
 mod request;
 mod shared;
+mod shared_lock;
 mod votes;
 
 use self::attempt::id;
@@ -138,8 +139,8 @@ impl Resource {
 
     /// Acquires the resource. With `wait`, queues up if it is not free.
     pub fn acquire(&self, attempt: Attempt, wait: bool) -> Request {
-        let Attempt { ticket_ttl, max_waiters, not_after, .. } = attempt;
-        let args = AcquireArgs { ticket: self.ticket_of(attempt), ticket_ttl, wait, max_waiters, not_after };
+        let (Attempt { ticket_ttl, max_waiters, not_after, .. }, ticket) = (attempt, self.ticket_of(attempt));
+        let args = AcquireArgs { ticket, ticket_ttl, wait, max_waiters, not_after, tries_channel: false };
         sent(self.keys.kind.with(|resource| resource.acquire(&self.keys, self.site(), args)))
     }
 
@@ -161,10 +162,10 @@ impl Resource {
         sent(self.keys.kind.with(|resource| resource.cancel(&self.keys, self.site(), ticket, from_tail)))
     }
 
-    /// Keeps tickets alive.
-    pub fn heartbeat(&self, attempts: &[Attempt]) -> Request {
+    /// Keeps tickets alive, if there is a queue.
+    pub fn heartbeat(&self, attempts: &[Attempt]) -> Option<Request> {
         let tickets: Vec<TicketArgs> = attempts.iter().map(|attempt| self.with_ttl(*attempt)).collect();
-        sent(self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets)))
+        self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets).map(sent))
     }
 
     /// Releases the lock of a holder by force.

@@ -68,6 +68,7 @@ mod tests {
         assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "zset"]);
         let keys = Keys::new("p", Kind::Barrier { parties: 2, keep: 0 }, "fence").unwrap();
         assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "zset"]);
+        assert_eq!(["a:queue", "redisson_lock_token:{a:queue}"].map(type_of), ["hash", "string"]);
     }
 
     #[test]

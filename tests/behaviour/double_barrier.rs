@@ -253,20 +253,16 @@ async fn a_lease_that_ends_inside_breaks_the_generation(env: Env) {
     let soon = Duration::from_millis(500);
     let config =
         |config: bowline::ConfigBuilder| config.lease(Duration::from_secs(1)).command_timeout(soon).retry_timeout(soon);
-    let client = env.client_with(config).await;
-    let barrier = client.double_barrier("a", 2);
-    let waits = entering(&env, &barrier).await;
-    // A party that has come inside, has arrived at the entry, and is gone.
-    let ghost = format!("{}:1", uuid::Uuid::from_u128(7));
-    let one = {
-        env.redis::<i64>(&["ZADD", "bowline:double:{a}:tickets", "9999999999999", &ghost]);
-        let script = "redis.call('ZADD', KEYS[1], '9999999999999', ARGV[1])";
-        env.redis::<Option<i64>>(&["EVAL", script, "1", "bowline:entry:{a}:tickets", &ghost]);
-        waits
-    };
-    env.redis::<i64>(&["ZADD", "bowline:double:{a}:tickets", "1", &ghost]);
-    let error = env.soon("told", one).await.unwrap_err();
+    let (client, other) = (env.client_with(config).await, env.client_with(config).await);
+    let [one, two] = two_inside(&env, [&client.double_barrier("a", 2), &other.double_barrier("a", 2)]).await;
+    assert!(!one.is_broken() && !two.is_broken());
+    let tickets = "bowline:double:{a}:tickets";
+    let members = env.redis::<Vec<String>>(&["ZRANGE", tickets, "0", "-1"]);
+    let of_other = members.iter().find(|id| id.starts_with(&other.id().to_string())).unwrap();
+    env.redis::<i64>(&["ZADD", tickets, "XX", "1", of_other]);
+    env.eventually("it is told", async || one.is_broken()).await;
+    let error = one.broken().await;
     assert!(error.to_string().contains("the lease of a party has ended"), "{error}");
-    present(&env, &barrier, 0).await;
-    env.redis::<i64>(&["DEL", "bowline:entry:{a}:tickets"]);
+    let error = env.soon("told", two.leave(LONG)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Broken, "{error}");
 }

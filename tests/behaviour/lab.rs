@@ -11,6 +11,7 @@ mod guard;
 mod limiter;
 mod once;
 mod primitives;
+mod redisson;
 mod thread;
 
 use std::ops::Deref;
@@ -24,7 +25,7 @@ pub(crate) use barrier::Barrier;
 pub(crate) use client::Client;
 pub(crate) use double_barrier::{DoubleBarrier, Inside};
 pub(crate) use election::Changes;
-pub(crate) use guard::{LockGuard, Permit, ReadGuard, UpgradableGuard, Upgrade, WriteGuard};
+pub(crate) use guard::{LockGuard, Permit, ReadGuard, RedissonGuard, UpgradableGuard, Upgrade, WriteGuard};
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

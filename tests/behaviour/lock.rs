@@ -16,7 +16,7 @@ mod retained;
 mod wrong_type;
 
 // Tests that need futures: polled by hand, dropped half-way, or nested.
-mod cancel;
+pub(crate) mod cancel;
 mod cancel_others;
 mod client_scope;
 mod close_many;

@@ -27,6 +27,7 @@ mod lock;
 mod multi_lock;
 mod names;
 mod once;
+mod redisson;
 mod revoke;
 mod rw_lock;
 mod semaphore;

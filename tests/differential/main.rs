@@ -20,6 +20,7 @@ mod election;
 mod latch;
 mod pair;
 mod permits;
+mod redisson;
 mod steps;
 
 use std::cell::RefCell;

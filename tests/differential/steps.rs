@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{election, latch, permits};
+use crate::{election, latch, permits, redisson};
 use commands::command;
 use scripts::{script, ticket};
 
@@ -15,11 +15,12 @@ mod commands;
 mod scripts;
 
 pub use scripts::{
-    Text, attempt_id, client, counts_everyone, cut, first_place, inbox, keys_from, listed, mostly, one, ticket_ttl,
+    Text, attempt_id, client, counts_everyone, cut, first_place, inbox, keys_from, lease, listed, mostly, one, span,
+    ticket_ttl,
 };
 
 /// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter,
-/// what an election has besides a lock's, and those of labels.
+/// what an election has besides a lock's, those of labels, and those of a lock in Redisson's format.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
@@ -32,6 +33,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain([&*Limiter::new(PREFIX, "q").unwrap().key().to_owned().leak()])
         .chain(of(Resource::watch(PREFIX, "e", 0, 0)).skip(1))
         .chain(read_labels(PREFIX, &[]).keys().into_iter().map(|key| &*key.to_owned().leak()))
+        .chain(["j", "redisson_lock_token:{j}"])
         .collect()
 });
 
@@ -44,6 +46,7 @@ pub const LATCH: usize = 25;
 pub const LIMITER: usize = 28;
 pub const ELECTION: usize = 29;
 pub const LABELS: usize = 31;
+pub const REDISSON: usize = 33;
 
 const PREFIX: &str = "p";
 /// With [`PREFIX`]; a client follows.
@@ -113,6 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => permits::script(),
         8 => latch::script(),
         6 => election::script(),
+        5 => redisson::script(),
         12 => vec(command(), 1..16).prop_map(Step::Commands),
         1 => select(SOURCES).prop_map(Step::Source),
         1 => select(&KEYS[..]).prop_map(Step::Expire),
@@ -128,7 +132,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn readonly() -> impl Strategy<Value = Step> {
     let commands = vec(command(), 1..16).prop_map(Step::Commands);
-    prop_oneof![2 => script(), 2 => permits::script(), 1 => latch::script(), 1 => election::script(), 1 => commands]
+    prop_oneof![2 => script(), 2 => permits::script(), 1 => latch::script(), 1 => election::script(), 1 => redisson::script(), 1 => commands]
         .prop_map(|step| Step::Readonly(Box::new(step)))
 }
 

@@ -41,6 +41,7 @@ mod parts;
 mod processes;
 #[cfg(feature = "tokio")]
 mod programs;
+mod redisson;
 mod refusals;
 mod release;
 mod rights;

@@ -109,7 +109,7 @@ fn heartbeat(lab: &mut Lab, waiters: &[&Attempt], known: u64) -> Result<Vec<bool
 fn heartbeat_in(lab: &mut Lab, waiters: &[&Attempt], known: u64, leads: u64) -> Result<Vec<bool>, String> {
     let watch = wire::Resource::watch("p", "n", known, leads).unwrap();
     let attempts: Vec<_> = waiters.iter().map(|waiter| waiter.wire()).collect();
-    sent(lab, &watch.heartbeat(&attempts), true, |words| {
+    sent(lab, &watch.heartbeat(&attempts).unwrap(), true, |words| {
         let left: i64 = words.next();
         assert!(left >= -2);
         let word = |words: &mut crate::lab::Words| match &*words.word() {

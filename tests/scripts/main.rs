@@ -36,6 +36,7 @@ mod operators;
 mod permits;
 mod queue;
 mod rate;
+mod redisson;
 mod refusals;
 mod release;
 mod renew;

@@ -13,6 +13,7 @@ mod cohort;
 mod double_barrier;
 mod elections;
 mod failovers;
+mod java;
 mod latch;
 mod leases;
 mod limiter;
@@ -51,6 +52,8 @@ pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 
 /// Every scene by its name.
 pub const SCENES: &[(&str, Scene)] = &[
+    ("woken_by_java", |stage| Box::pin(java::woken_by_java(stage))),
+    ("beside_java", |stage| Box::pin(java::beside_java(stage))),
     ("missed_revocation", |stage| Box::pin(leases::missed_revocation(stage))),
     ("revoked_grant", |stage| Box::pin(leases::revoked_grant(stage))),
     ("lost_data", |stage| Box::pin(leases::lost_data(stage))),

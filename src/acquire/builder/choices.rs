@@ -162,6 +162,10 @@ impl Choices {
     ) -> Result<Request> {
         let config = &source.context.config;
         self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
+        if !keys.kind.has_queue() && (!self.non_fair || self.max_waiters.is_some()) {
+            let reason = "the lock has no queue, so there is no order, and no number of waiters";
+            return Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&keys.name));
+        }
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
         let (fair, renewed) = (!self.non_fair, !self.is_fixed);

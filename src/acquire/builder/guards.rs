@@ -6,7 +6,9 @@ use crate::acquire::builder::choices::Options;
 use crate::acquire::builder::obtain::Obtain;
 use crate::acquire::enter::acquire;
 use crate::error::Result;
-use crate::hold::guard::{LockGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
+use crate::hold::guard::{
+    LockGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard,
+};
 
 macro_rules! obtain {
     ($($guard:ident),+) => {$(
@@ -29,4 +31,4 @@ macro_rules! obtain {
     )+};
 }
 
-obtain!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, Permit);
+obtain!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, Permit, RedissonGuard, RedissonFencedGuard);

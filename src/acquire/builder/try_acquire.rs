@@ -35,6 +35,12 @@ pub struct TryAcquire<G = LockGuard> {
 }
 
 impl<G> TryAcquire<G> {
+    /// See [`Acquire::non_fair`](crate::Acquire::non_fair). Nobody can choose, because a try does not wait.
+    pub(crate) fn non_fair(mut self) -> Self {
+        self.options.choices.non_fair = true;
+        self
+    }
+
     /// Takes all permits of the semaphore that are free.
     pub(crate) fn of_all(primitive: &Primitive, operation: &'static str) -> Self {
         let mut all = Self::new(primitive, operation, 1);

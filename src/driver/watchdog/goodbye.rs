@@ -66,7 +66,7 @@ fn is_refusal(failure: &Failure) -> bool {
         Failure::Connection(error) | Failure::Late(error) => {
             matches!(error, crate::connection::ConnectionError::Refused { .. })
         }
-        Failure::Reply(_) | Failure::NeverHeld(_) | Failure::Dropped => true,
+        Failure::Reply(_) | Failure::NoSuchRequest(_) | Failure::OtherSlots(_) | Failure::Dropped => true,
     }
 }
 

@@ -34,6 +34,18 @@ pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer
     Ok(answer)
 }
 
+/// Keeps the expiry.
+pub(super) fn incrby(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    let by = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
+    let old = match database.get::<Vec<u8>>(&args[0])? {
+        Some(text) => integer(text).ok_or(Failure::NOT_AN_INTEGER)?,
+        None => 0,
+    };
+    let new = old.checked_add(by).ok_or(Failure::OVERFLOW)?;
+    *database.get_or_new::<Vec<u8>>(&args[0])? = new.to_string().into_bytes();
+    Ok(LuaAnswer::Integer(new))
+}
+
 pub(super) fn strlen(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     Ok(LuaAnswer::count(database.get::<Vec<u8>>(&args[0])?.map_or(0, |text| text.len())))
 }

@@ -41,6 +41,15 @@ impl Engine {
         self.change(|state| state.handoff_handler().set_queued(id, queued, now))
     }
 
+    /// The server has released the hold that the attempt follows, by a request sent at `sent`, and has queued nothing.
+    pub(crate) fn released_before(&self, id: AttemptId, sent: Instant) {
+        self.change(|state| {
+            if let Some(before) = state.attempts.get_mut(id.n).and_then(|attempt| attempt.before.take()) {
+                state.cleanups.set_ended(&before, sent);
+            }
+        });
+    }
+
     /// A request about the attempt got no usable answer. If a member of a cohort made the attempt, the others wait for
     /// that answer, too.
     pub(crate) fn request_failed(&self, id: AttemptId, failure: &Failure) {

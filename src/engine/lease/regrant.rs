@@ -19,7 +19,12 @@ impl Hold {
             return state;
         }
         match state {
-            HoldState::Held(stored) if self.replicas > 0 && !stored.is_some_and(|stored| self.stems_from(stored)) => {
+            // Without a queue, there is no ticket that could be granted once more, and no token is stored.
+            HoldState::Held(stored)
+                if self.replicas > 0
+                    && self.keys.kind.has_queue()
+                    && !stored.is_some_and(|stored| self.stems_from(stored)) =>
+            {
                 HoldState::NotHeld
             }
             state => state,

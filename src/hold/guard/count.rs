@@ -1,6 +1,6 @@
 //! How many guards share a hold.
 
-use super::{LockGuard, ReadGuard, UpgradableGuard, WriteGuard};
+use super::{LockGuard, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard};
 
 /// What the guards of a hold that can be re-entered tell.
 macro_rules! reentrant {
@@ -16,4 +16,4 @@ macro_rules! reentrant {
     )+};
 }
 
-reentrant!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard);
+reentrant!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);

@@ -4,7 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, UpgradableGuard, WriteGuard, loss, lost};
+use super::{
+    LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard,
+    WriteGuard, loss, lost,
+};
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
@@ -28,8 +31,9 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`],
-/// [`UpgradableGuard`], [`WriteGuard`], [`Permit`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at
-/// [`LockGuard`]. Other crates cannot implement this trait.
+/// [`UpgradableGuard`], [`WriteGuard`], [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`] and
+/// [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot implement this
+/// trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///
@@ -174,7 +178,7 @@ macro_rules! guards_of_one_hold {
     )+};
 }
 
-guards_of_one_hold!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard);
+guards_of_one_hold!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);
 
 impl sealed::Sealed for Permit {
     fn share(&self) -> Self {
@@ -200,3 +204,5 @@ impl Reentrant for LockGuard {}
 impl Reentrant for ReadGuard {}
 impl Reentrant for UpgradableGuard {}
 impl Reentrant for WriteGuard {}
+impl Reentrant for RedissonGuard {}
+impl Reentrant for RedissonFencedGuard {}

@@ -40,7 +40,7 @@ impl GenerationEnd {
 impl Break {
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::Left => "a party has stopped waiting",
+            Self::Left => "a party has stopped waiting, or has left early",
             Self::Expired => "the lease of a party has ended",
             Self::Reset => "the barrier was reset",
             Self::Forgotten => "the server has lost the state of the barrier",

@@ -13,20 +13,22 @@ local id, inbox_prefix = ARGV[1], ARGV[3]
 load_barrier()
 answered[id] = true
 
+-- Parties leave a server that is out of memory, too: see barrier_cancel.
+takes_writes(barrier)
+
 local known = end_of(id)
-if known or not redis.call('ZSCORE', tickets, id) then
-  takes_writes(barrier)
-  if known then return {'ENDED', known, now} end
-  return {'GONE', now}
-end
+if known then return {'ENDED', known, now} end
+if not redis.call('ZSCORE', tickets, id) then return {'GONE', now} end
 local life = math.max(keep, ARGV[2] + 0)
-local broken, ids = why_broken(), all_tickets()
+local ids = all_tickets()
+-- Who leaves has passed the entry, and all were inside then.
+local broken = why_broken() or #ids < parties and FORGOTTEN
 if broken then
   break_generation(ids, broken, life)
   return {'ENDED', end_of(id), now}
 end
 redis.call('HSET', barrier, id, ready)
-local are_ready = #ids >= parties
+local are_ready = true
 for _, word in ipairs(redis.call('HMGET', barrier, unpack(ids))) do
   are_ready = are_ready and word == ready
 end

@@ -64,7 +64,7 @@ local function store(life, ...)
 end
 
 -- Numbers of which nothing says until when they are remembered, because the sorted set was lost. This is the only loop
--- over all of them, and nothing that the scripts do leads to it.
+-- over all of them. Of what the scripts do, only the first end of a double barrier leads to it.
 local function forget_lost()
   if redis.call('ZCARD', ended) > 0 or redis.call('HLEN', barrier) < 4 then return end
   local all = redis.call('HGETALL', barrier)

@@ -87,18 +87,29 @@ const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
 
 /// Encodes a name for use between the braces.
 pub(super) fn encode(name: &str) -> Result<String> {
+    check_length(name)?;
+    encode_start(name)
+}
+
+/// A name has 1 to [`MAX_NAME`] bytes.
+pub(super) fn check_length(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(invalid("the name is empty"));
     }
-    encode_start(name)
+    check_longest(name)
+}
+
+fn check_longest(name: &str) -> Result<()> {
+    if name.len() > MAX_NAME {
+        return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
+    }
+    Ok(())
 }
 
 /// Encodes the beginning of a name, which may be empty. Characters outside ASCII are kept, although URLs would escape
 /// them.
 pub(crate) fn encode_start(name: &str) -> Result<String> {
-    if name.len() > MAX_NAME {
-        return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
-    }
+    check_longest(name)?;
     let mut encoded = String::with_capacity(name.len());
     for part in name.split_inclusive(|c: char| !c.is_ascii()) {
         let ascii = part.trim_end_matches(|c: char| !c.is_ascii());

@@ -79,7 +79,9 @@ impl Watch {
             let ttls: Vec<i64> = if keys.is_empty() { Vec::new() } else { pipeline.query(connection)? };
             for (key, _) in keys.iter().zip(ttls).filter(|(_, ttl)| *ttl == -1) {
                 let key = String::from_utf8_lossy(key).into_owned();
-                if !self.allowed.lock().unwrap().contains(&key) {
+                // Redisson gives its counters none, and counts on from them.
+                let is_forever = key.starts_with("redisson_lock_token:");
+                if !is_forever && !self.allowed.lock().unwrap().contains(&key) {
                     self.seen.lock().unwrap().insert(key);
                 }
             }

@@ -14,6 +14,7 @@ use super::election::Election;
 use super::limiter::RateLimiter;
 use super::once::Once;
 use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
+use super::redisson::Redisson;
 use super::thread::{either, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -65,6 +66,10 @@ impl Client {
 
     pub(crate) fn rate_limiter(&self, name: &str, quota: Quota) -> RateLimiter {
         RateLimiter(handle!(self, rate_limiter, name, quota))
+    }
+
+    pub(crate) fn redisson(&self) -> Redisson {
+        Redisson(handle!(self, redisson,))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {

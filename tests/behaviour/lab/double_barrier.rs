@@ -1,6 +1,7 @@
 //! The double barrier.
 
 use std::future::IntoFuture;
+use std::thread;
 use std::time::Duration;
 
 use bowline::{DoubleBarrierState, Error, Result, blocking};
@@ -48,7 +49,18 @@ impl Inside {
     }
 
     pub(crate) async fn broken(&self) -> Error {
-        either!(&self.0, inside => inside.broken().await)
+        match &self.0 {
+            Either::Async(inside) => inside.broken().await,
+            Either::Blocking(inside) => thread::scope(|threads| {
+                // The runtime of the test has nothing else to do meanwhile that this waits for.
+                let broken = threads.spawn(|| inside.block_until_broken(Duration::from_secs(20)));
+                broken.join().expect("it does not panic").unwrap().expect("it is broken in time")
+            }),
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        either!(&self.0, inside => inside.is_broken())
     }
 
     pub(crate) fn generation(&self) -> u64 {

@@ -16,6 +16,8 @@ pub(crate) type LockGuard = Guard<bowline::LockGuard>;
 pub(crate) type ReadGuard = Guard<bowline::ReadGuard>;
 pub(crate) type UpgradableGuard = Guard<bowline::UpgradableGuard>;
 pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
+pub(crate) type RedissonGuard = Guard<bowline::RedissonGuard>;
+pub(crate) type RedissonFencedGuard = Guard<bowline::RedissonFencedGuard>;
 pub(crate) type Permit = Guard<bowline::Permit>;
 pub(crate) type MultiGuard = Guard<bowline::MultiGuard>;
 
@@ -107,6 +109,18 @@ impl LockGuard {
         either!(&self.0, guard => guard.guard_count())
     }
 
+    pub(crate) fn token(&self) -> Token {
+        either!(&self.0, guard => guard.token())
+    }
+}
+
+impl RedissonGuard {
+    pub(crate) fn guard_count(&self) -> usize {
+        either!(&self.0, guard => guard.guard_count())
+    }
+}
+
+impl RedissonFencedGuard {
     pub(crate) fn token(&self) -> Token {
         either!(&self.0, guard => guard.token())
     }

@@ -28,6 +28,8 @@ macro_rules! acquire {
     };
 }
 
+pub(super) use acquire;
+
 /// As `acquire!`, of an acquisition that does not wait.
 macro_rules! try_acquire {
     ($of:expr, $method:ident($($argument:expr)?), $guard:ident, $set:ident, $set_blocking:ident) => {
@@ -46,6 +48,8 @@ macro_rules! try_acquire {
         }
     };
 }
+
+pub(super) use try_acquire;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lock(pub(super) Either<bowline::Lock, blocking::Lock>);

@@ -77,6 +77,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
         of("PEXPIRE", vec![key(), ttl()]),
         of("PTTL", vec![key()]),
         of("GET", vec![string()]),
+        of("INCRBY", vec![string(), integer()]),
         of("STRLEN", vec![string()]),
         of("SET", vec![string(), member()]),
         of("SET", vec![string(), member(), px(), ttl()]),

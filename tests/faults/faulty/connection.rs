@@ -96,7 +96,8 @@ impl Connection for Faulty {
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let notices = self.faults.inner.subscribe(channel).await?;
-        let injected = self.injected.lock().unwrap().take().expect("one subscription");
+        // Notices are injected into the first subscription, which is that of the inbox.
+        let injected = self.injected.lock().unwrap().take();
         let state = Arc::clone(&self.faults.state);
         let passed = notices.filter_map(move |notice| {
             let mut state = state.lock().unwrap();
@@ -113,7 +114,10 @@ impl Connection for Faulty {
             };
             futures::future::ready(passes)
         });
-        Ok(select(passed, injected).boxed())
+        Ok(match injected {
+            Some(injected) => select(passed, injected).boxed(),
+            None => passed.boxed(),
+        })
     }
 
     fn why_down(&self, key: &str) -> Option<ConnectionError> {

@@ -212,7 +212,8 @@ impl Barrier {
 
     /// And what is left of the first lease.
     pub fn try_heartbeat(&mut self, parties: &[&Attempt]) -> Result<(i64, Vec<State>), String> {
-        let args = self.resource().heartbeat(&parties.iter().map(|party| party.wire()).collect::<Vec<_>>()).words();
+        let args =
+            self.resource().heartbeat(&parties.iter().map(|party| party.wire()).collect::<Vec<_>>()).unwrap().words();
         let (keys, n) = (self.keys.clone(), parties.len());
         self.lab.run("barrier_heartbeat", &keys, &args, true, |words| {
             let left = words.next();

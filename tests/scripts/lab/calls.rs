@@ -72,7 +72,7 @@ impl Lab {
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
         let attempts: Vec<_> = attempts.iter().map(|attempt| attempt.wire()).collect();
-        let args = self.resource().heartbeat(&attempts).words();
+        let args = self.resource().heartbeat(&attempts).unwrap().words();
         let n = attempts.len();
         self.call_raw("lock_heartbeat", &args, true, |words| HeartbeatReply::read(words, n, Words::token))
     }

@@ -209,7 +209,8 @@ impl Latch {
 
     /// And whether some who wait are to be told still.
     pub fn try_heartbeat(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
-        let args = resource().heartbeat(&waiters.iter().map(|waiter| waiter.wire()).collect::<Vec<_>>()).words();
+        let args =
+            resource().heartbeat(&waiters.iter().map(|waiter| waiter.wire()).collect::<Vec<_>>()).unwrap().words();
         let (keys, n) = (self.keys.clone(), waiters.len());
         self.lab.run("latch_heartbeat", &keys, &args, true, |words| {
             let state = |word: String| match word.as_str() {

@@ -120,6 +120,10 @@ pub const MUTANTS: &[Row] = &[
         "if late then return {'STALE', now} end\n",
     )], scene("late_copy"), I10),
     rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
+    rust("announcement_ignored", Mutant::AnnouncementIgnored, scene("woken_by_java"), I3),
+    rust("subscription_no_news", Mutant::SubscriptionNoNews, scene("woken_by_java"), I3),
+    lua("held_by_java_too", &[("if left then return {'BUSY', left, 0, now} end\n", "")], scene("beside_java"), I1),
+    lua("tokens_handed_out_twice", &[("last - budget + 1", "last + 0")], scene("beside_java"), I2),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
     lua("token_without_clock", &[(
         "token = clock\nlocal last = token\n",
@@ -479,7 +483,7 @@ pub const MUTANTS: &[Row] = &[
         scene("elections"), I19),
 
     // Mistakes about barriers.
-    lua("one_party_short", &[("local passes = waiting + 1 >= own_parties\n", "local passes = waiting + 2 >= own_parties\n")],
+    lua("one_party_short", &[("local passes = not stays and waiting + 1 >= own_parties\n", "local passes = waiting + 2 >= own_parties\n")],
         scene("barrier"), I20),
     lua("pass_untold", &[("    if client then tell(client, numbered", "    if false then tell(client, numbered")],
         scene("barrier"), I3),

@@ -10,9 +10,9 @@ pub fn reader(channel: &str) -> &str {
     channel.rsplit(':').next().unwrap_or(channel)
 }
 
-/// The slot of a shard channel. `None`: the channel has none.
+/// The slot of a shard channel. `None`: the channel has none, as that of a lock of Redisson on one server.
 pub fn slot_of(channel: &str) -> Option<&'static str> {
-    channel.contains('{').then(|| {
+    (channel.starts_with(PREFIX) && channel.contains('{')).then(|| {
         let client = reader(channel).parse().expect("the id of a client");
         let is_inbox = |name: &&str| Resource::lock(PREFIX, name).unwrap().sharded(true).inbox(client) == channel;
         *NAMES.iter().find(|name| is_inbox(name)).expect("a name that stands in the list")

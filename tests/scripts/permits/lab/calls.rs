@@ -90,7 +90,7 @@ impl Permits {
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
         let mut args =
-            self.site().heartbeat(&attempts.iter().map(|attempt| attempt.wire()).collect::<Vec<_>>()).words();
+            self.site().heartbeat(&attempts.iter().map(|attempt| attempt.wire()).collect::<Vec<_>>()).unwrap().words();
         // Each ticket has the limit of its own call site.
         let (first, tickets) = (args.len() - 2 * attempts.len(), attempts.iter().map(|attempt| self.ticket(attempt)));
         args[first..].iter_mut().step_by(2).zip(tickets).for_each(|(arg, ticket)| *arg = ticket);

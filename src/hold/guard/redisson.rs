@@ -1,0 +1,39 @@
+//! The guards of locks that Java programs share.
+
+use super::Share;
+use crate::protocol::token::Token;
+
+/// A held [`RedissonLock`](crate::RedissonLock). [`release`](Self::release) ends the hold and waits for the server. A
+/// drop releases in the background.
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid, and no Java thread
+/// holds the lock, with the exceptions of [`LockGuard`](crate::LockGuard). There is no fencing token that would cover
+/// these: Redisson's lock has none.
+///
+/// # Examples
+/// ```compile_fail,E0599
+/// # fn example(guard: bowline::RedissonGuard) {
+/// guard.token(); // a RedissonFencedGuard has one
+/// # }
+/// ```
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RedissonGuard {
+    pub(crate) owned: Share,
+}
+
+/// A held [`RedissonFencedLock`](crate::RedissonFencedLock): a [`RedissonGuard`] with a fencing token.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RedissonFencedGuard {
+    pub(crate) owned: Share,
+}
+
+impl RedissonFencedGuard {
+    /// The fencing token of this hold, which is larger than those of all earlier holds, in Java too. Re-entry and
+    /// renewal keep it.
+    ///
+    /// The counter is Redisson's. If Redis loses it, tokens begin at 1 again: unlike those of a
+    /// [`LockGuard`](crate::LockGuard), they have no clock to start from.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token()
+    }
+}

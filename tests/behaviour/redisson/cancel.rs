@@ -1,0 +1,121 @@
+//! Acquisitions and releases dropped at every point: nothing of them stays, and those who wait are woken.
+
+use std::future::IntoFuture;
+
+use bowline::{Holder, RedissonLock};
+
+use super::HOUR;
+use crate::lock::cancel::Then;
+use crate::support::env::{Env, TestClient, on_every_server};
+use crate::support::polled::polled;
+
+on_every_server! {
+    an_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
+    a_contended_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
+    a_try_dropped_after_any_number_of_polls_leaves_nothing,
+    a_release_dropped_after_any_number_of_polls_is_finished,
+    a_member_dropped_when_its_turn_has_come_wakes_the_next,
+}
+
+async fn client(env: &Env) -> TestClient {
+    env.client_with_all_rights(|config| config.lease(HOUR)).await
+}
+
+/// Calls `attempt` with 0, 1, 2, ... polls, until it is done each time that it is called with as many. After each call
+/// the lock must be free, long before a lease ends.
+async fn sweep<T>(env: &Env, fresh: &RedissonLock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
+    for then in [Then::Drop, Then::Wait] {
+        let (mut polls, mut half_way) = (0, 0);
+        loop {
+            let mut done = 0;
+            for _ in 0..4 {
+                done += usize::from(attempt(polls, then).await.is_some());
+                let guard = env.soon("the lock is free", fresh.lock()).await.unwrap();
+                guard.release().await.unwrap();
+                env.eventually("nothing is left", async || env.keys().is_empty()).await;
+            }
+            half_way += if polls > 0 { 4 - done } else { 0 };
+            if done == 4 {
+                break;
+            }
+            polls += 1;
+            assert!(polls < 200, "it never ends");
+        }
+        println!("{then:?}: dropped half way {half_way} times, done after {polls} polls");
+        assert!(half_way > 0, "nothing was dropped half way");
+    }
+}
+
+async fn until_executed(env: &Env, then: Then) {
+    if then == Then::Wait {
+        env.eventually("executed", async || !env.keys().is_empty()).await;
+    }
+}
+
+async fn an_acquisition_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let lock = a.redisson().lock("a");
+    sweep(&env, &b.redisson().lock("a"), async |polls, then| {
+        let executed = async || until_executed(&env, then).await;
+        polled(lock.lock().into_future(), polls, executed).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+/// The holder releases while the other one is on its way.
+async fn a_contended_acquisition_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let (lock, others) = (a.redisson().lock("a"), b.redisson().lock("a"));
+    sweep(&env, &others, async |polls, _| {
+        let held = others.lock().await.unwrap();
+        let released = env.spawn({
+            let env = env.clone();
+            async move {
+                for _ in 0..polls {
+                    env.yield_now().await;
+                }
+                held.release().await.unwrap();
+            }
+        });
+        let got = polled(lock.lock().into_future(), polls, async || {}).await.map(Result::unwrap);
+        released.await;
+        got
+    })
+    .await;
+}
+
+async fn a_try_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let lock = a.redisson().fenced_lock("a");
+    sweep(&env, &b.redisson().lock("a"), async |polls, then| {
+        let executed = async || until_executed(&env, then).await;
+        polled(lock.try_lock().into_future(), polls, executed).await.map(|got| got.unwrap().unwrap())
+    })
+    .await;
+}
+
+async fn a_release_dropped_after_any_number_of_polls_is_finished(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let lock = a.redisson().lock("a");
+    sweep(&env, &b.redisson().lock("a"), async |polls, _| {
+        let guard = lock.lock().await.unwrap();
+        polled(guard.release(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+/// One of two members of a cohort waits at the server for both.
+async fn a_member_dropped_when_its_turn_has_come_wakes_the_next(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    for polls in 1..12 {
+        let held = b.redisson().lock("a").lock().await.unwrap();
+        let (first, second) = (a.redisson().lock("a"), a.redisson().lock("a"));
+        let first = first.lock().holder(&Holder::new()).into_future();
+        let first = env.spawn(async move { polled(first, polls, async || {}).await.map(drop) });
+        let second = env.spawn(async move { second.lock().await.unwrap().release().await });
+        env.eventually("both wait, or the first has gone", async || a.stats().waiting >= 1).await;
+        held.release().await.unwrap();
+        env.soon("the first ends", first).await;
+        env.soon("the second is served", second).await.unwrap();
+    }
+}

@@ -1,0 +1,24 @@
+//! The scripts of locks in Redisson's format, at random. The lock's script renews their holds.
+
+use proptest::prelude::*;
+
+use crate::steps::{KEYS, REDISSON, Step, Text, attempt_id, cut, keys_from, lease, mostly, span};
+
+pub fn script() -> impl Strategy<Value = Step> {
+    let late = || mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]);
+    let of = |name, keys: usize, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(REDISSON, keys), args));
+    let channel = || mostly(&["p:inbox:c1"], &[""]);
+    let probe = || mostly(&["", "", "p:inbox:c1"], &["elsewhere"]);
+    // Shard channels are those of clusters only.
+    let how = || mostly(&["single"], &["", "both"]);
+    let renew = (attempt_id(), lease()).prop_map(|(id, lease)| {
+        ("lock_renew", vec![KEYS[REDISSON].to_owned()], vec![id, lease, "0".to_owned(), "0".to_owned()])
+    });
+    cut(prop_oneof![
+        4 => of("redisson_acquire", 1, vec![attempt_id(), lease(), late(), probe(), how()]),
+        4 => of("redisson_acquire_fenced", 2, vec![attempt_id(), lease(), span(), late(), probe(), how()]),
+        4 => of("redisson_release", 1, vec![attempt_id(), channel(), how(), late()]),
+        1 => of("redisson_inspect", 1, Vec::new()),
+        1 => renew,
+    ])
+}

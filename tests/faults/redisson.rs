@@ -1,0 +1,194 @@
+//! Locks that Java shares, when requests, answers and messages get lost, and rights are missing.
+
+use std::time::Duration;
+
+use bowline::ErrorKind;
+
+use crate::faulty::{Fault, Messages, faulty_client};
+use crate::scene::ms;
+use crate::support::env::{Env, TestClient, on_every_runtime};
+
+on_every_runtime! {
+    an_acquisition_survives_lost_requests_and_answers,
+    a_release_whose_answer_is_lost_leaves_the_next_hold_alone,
+    an_acquisition_that_is_dropped_while_its_answer_is_under_way_is_released,
+    a_request_that_comes_too_late_takes_nothing,
+    a_lost_message_costs_the_rest_of_the_lease,
+    a_new_subscription_makes_up_for_a_lost_message,
+    a_release_by_force_without_an_answer_is_not_repeated,
+    without_the_right_to_the_channel_nothing_is_acquired,
+    a_refused_subscription_fails_the_acquisition,
+}
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+async fn other(env: &Env) -> TestClient {
+    env.client_with_all_rights(|config| config.lease(HOUR)).await
+}
+
+/// Whether nobody has the lock `a`.
+fn is_free(env: &Env) -> bool {
+    !env.keys().contains(&"a".to_owned())
+}
+
+async fn an_acquisition_survives_lost_requests_and_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let lock = client.redisson().fenced_lock("a");
+    for (n, fault) in [Fault::LoseRequest, Fault::LoseReply, Fault::Unreachable].into_iter().enumerate() {
+        faults.next("redisson_acquire_fenced", [fault.clone(), fault]);
+        let guard = lock.lock().await.unwrap();
+        assert_eq!(guard.token().get(), n as u64 + 1, "each acquisition counts once");
+        assert_eq!(lock.inspect().await.unwrap().holder.unwrap().entries, 1);
+        guard.release().await.unwrap();
+        assert!(is_free(&env));
+    }
+    assert_eq!(faults.calls("redisson_acquire_fenced"), 9);
+}
+
+async fn a_release_whose_answer_is_lost_leaves_the_next_hold_alone(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let guard = client.redisson().lock("a").lock().await.unwrap();
+    let waiting = env.spawn({
+        let lock = other.redisson().lock("a");
+        async move { lock.lock().await }
+    });
+    env.eventually("it waits", async || other.stats().waiting == 1).await;
+    faults.next("redisson_release", [Fault::LoseReply, Fault::LoseReply]);
+    guard.release().await.unwrap();
+    assert_eq!(faults.calls("redisson_release"), 3);
+    let next = env.soon("the next one", waiting).await.unwrap();
+    assert!(other.redisson().lock("a").inspect().await.unwrap().holder.is_some());
+    next.release().await.unwrap();
+    // Without an earlier request that may have released, "not held" is a loss.
+    let guard = client.redisson().lock("a").lock().await.unwrap();
+    assert!(other.redisson().lock("a").force_release().await.unwrap());
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+async fn an_acquisition_that_is_dropped_while_its_answer_is_under_way_is_released(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let lock = client.redisson().lock("a");
+    faults.next("redisson_acquire", [Fault::HangReply]);
+    let late = lock.lock().timeout(ms(200)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::TimedOut);
+    env.eventually("it is released", async || is_free(&env)).await;
+    assert_eq!(faults.calls("redisson_release"), 1);
+    faults.release();
+}
+
+/// The server executes it when nobody waits for the answer any more.
+async fn a_request_that_comes_too_late_takes_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let lock = client.redisson().lock("a");
+    faults.always("redisson_acquire", Fault::Late);
+    assert_eq!(lock.lock().timeout(ms(300)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    faults.heal();
+    env.sleep(ms(400)).await;
+    assert!(!faults.send_late().await.is_empty());
+    assert!(is_free(&env), "{:?}", env.keys());
+}
+
+async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let held = other.redisson().lock("a").lock().expires_after(ms(1500)).await.unwrap();
+    let waiting = env.spawn({
+        let lock = client.redisson().lock("a");
+        async move { lock.lock().await }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
+    faults.messages(Messages::Swallow);
+    held.release().await.unwrap();
+    env.soon("the lease would have ended", waiting).await.unwrap().release().await.unwrap();
+    assert!(faults.swallowed() >= 1);
+}
+
+/// The message is lost with the socket that would have carried it, and nothing else would wake the waiter.
+async fn a_new_subscription_makes_up_for_a_lost_message(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let held = other.redisson().lock("a").lock().await.unwrap();
+    let waiting = env.spawn({
+        let lock = client.redisson().lock("a");
+        async move { lock.lock().await }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
+    faults.messages(Messages::Swallow);
+    held.release().await.unwrap();
+    env.eventually("the message is lost", async || faults.swallowed() >= 1).await;
+    env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    env.soon("the gap wakes it", waiting).await.unwrap().release().await.unwrap();
+}
+
+/// A Java thread has one owner id for all of its holds, so the request must not be sent twice.
+async fn a_release_by_force_without_an_answer_is_not_repeated(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let lock = client.redisson().lock("a");
+    for (fault, kind, sent) in [
+        (Fault::LoseReply, Some(ErrorKind::Unavailable), 1),
+        (Fault::LoseRequest, Some(ErrorKind::Unavailable), 1),
+        (Fault::Unreachable, None, 2),
+    ] {
+        let guard = lock.lock().await.unwrap();
+        let before = faults.calls("redisson_release");
+        faults.next("redisson_release", [fault]);
+        assert_eq!(lock.force_release().await.err().map(|error| error.kind()), kind);
+        assert_eq!(faults.calls("redisson_release"), before + sent);
+        drop(guard);
+        env.eventually("it is released", async || is_free(&env)).await;
+    }
+}
+
+/// The documented user has no rights to Redisson's channels, and is told before it holds what it could not announce.
+async fn without_the_right_to_the_channel_nothing_is_acquired(env: Env) {
+    // Its key begins like those of the user.
+    let (client, name) = (env.client().await, "bowline:a");
+    for _ in 0..2 {
+        let denied = client.redisson().lock(name).lock().await.unwrap_err();
+        assert_eq!((denied.kind(), denied.name()), (ErrorKind::Denied, Some(name)));
+        assert_eq!(client.redisson().lock(name).try_lock().await.unwrap_err().kind(), ErrorKind::Denied);
+    }
+    assert_eq!(client.redisson().fenced_lock(name).lock().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert!(env.keys().is_empty(), "{:?}", env.keys());
+}
+
+/// The rights are taken from a client that has tried them.
+async fn a_refused_subscription_fails_the_acquisition(env: Env) {
+    let (client, other) = (env.client().await, other(&env).await);
+    let name = "bowline:a";
+    let rule = |rights: &[&str]| env.redis::<()>(&[&["ACL", "SETUSER", "bowline"], rights].concat());
+    rule(&["&redisson_lock__channel:*"]);
+    client.redisson().lock(name).lock().await.unwrap().release().await.unwrap();
+    let held = other.redisson().lock(name).lock().await.unwrap();
+    let waiting = |client: &TestClient| {
+        let lock = client.redisson().lock(name);
+        env.spawn(async move { lock.lock().await })
+    };
+    // One that listens already. Its socket ends with the right.
+    let listens = waiting(&client);
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
+    rule(&["resetchannels", "&bowline:inbox:*"]);
+    env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    assert_eq!(env.soon("it is told", listens).await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(env.soon("it is told", waiting(&client)).await.unwrap_err().kind(), ErrorKind::Denied);
+    // With the right, it waits again.
+    rule(&["&redisson_lock__channel:*"]);
+    let listens = env.spawn({
+        let (lock, env) = (client.redisson().lock(name), env.clone());
+        async move {
+            loop {
+                match lock.lock().await {
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Denied),
+                    Ok(guard) => return guard,
+                }
+                env.sleep(ms(20)).await;
+            }
+        }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
+    held.release().await.unwrap();
+    env.soon("it is served", listens).await.release().await.unwrap();
+}

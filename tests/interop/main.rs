@@ -1,0 +1,70 @@
+//! One lock with Java: bowline beside the real Redisson, which `interop/java` drives. `scripts/interop` builds that
+//! program and runs this suite; without it (`BOWLINE_JAVA` is not set) the tests say that they were skipped.
+#![cfg(feature = "tokio")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+
+use bowline_testkit as support;
+
+#[macro_use]
+mod everywhere;
+
+mod contention;
+mod ends;
+mod java;
+mod processes;
+mod scene;
+mod taking_turns;
+
+use scene::Scene;
+
+async fn all(scene: &Scene) {
+    taking_turns::all(scene).await;
+    ends::all(scene).await;
+    contention::all(scene).await;
+    processes::all(scene).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_sentinels() {
+    if let Some(scene) = Scene::sentinels().await {
+        all(&scene).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster() {
+    if let Some(scene) = Scene::cluster().await {
+        all(&scene).await;
+    }
+}
+
+/// Redisson's own scripts would fail with `CROSSSLOT` there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
+    let Some(scene) = Scene::cluster().await else { return };
+    for name in ["a}b", "}a", "{}a", "a{}b", "a{b"] {
+        let refused = scene.redisson().lock(name).try_lock().await.unwrap_err();
+        assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        let refused = scene.redisson().fenced_lock(name).lock().await.unwrap_err();
+        assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        // What Java does with it: the lock cannot be released.
+        scene.java.ask("a", &format!("lock lock {name} 1000")).await.unwrap();
+        let error = scene.java.ask("a", &format!("lock unlock {name}")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+    }
+    let guard = scene.redisson().lock("a{b}c").lock().await.unwrap();
+    assert_eq!(scene.java.ask("a", "lock tryLock a{b}c").await.unwrap(), "false");
+    guard.release().await.unwrap();
+}
+
+/// A process of its own, which a test kills: see `processes`.
+#[tokio::test]
+async fn holder() {
+    processes::hold_until_killed().await;
+}

@@ -1,0 +1,73 @@
+//! Programs that are killed while they hold.
+
+use std::future::pending;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bowline::Config;
+
+use crate::scene::{LEASE, Scene, within};
+
+everywhere! {
+    a_java_that_is_killed_leaves_one_lease,
+    a_process_of_ours_that_is_killed_leaves_one_lease,
+}
+
+/// The URL, for the process that [`hold_until_killed`].
+const CHILD: &str = "BOWLINE_INTEROP_CHILD";
+
+const SHORT: Duration = Duration::from_secs(2);
+
+/// The lock is free when one lease is over, and not before its time: less a renewal that was on its way.
+#[track_caller]
+fn assert_one_lease(killed: Instant) {
+    assert!(killed.elapsed() > SHORT / 4 && killed.elapsed() < SHORT * 4, "{:?}", killed.elapsed());
+}
+
+async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
+    let mut java = scene.another_java(&["watchdog=2000"]);
+    java.ask("a", "lock lock killed:java").await.unwrap();
+    let lock = scene.redisson().lock("killed:java");
+    let waiting = tokio::spawn(async move { lock.lock().await });
+    scene.listened_to("killed:java", 1).await;
+    java.kill();
+    let killed = Instant::now();
+    within(LEASE / 2, "its lease has ended", waiting).await.unwrap().unwrap().release().await.unwrap();
+    assert_one_lease(killed);
+}
+
+async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "holder", "--nocapture"]).env(CHILD, scene.url()).stdout(Stdio::null());
+    let mut holder = Killed(command.spawn().unwrap());
+    crate::scene::eventually("it holds", async || {
+        scene.java.ask("a", "lock isLocked killed:ours").await.unwrap() == "true"
+    })
+    .await;
+    let waiting = scene.java.ask("a", "lock lock killed:ours");
+    scene.listened_to("killed:ours", 1).await;
+    holder.0.kill().unwrap();
+    let killed = Instant::now();
+    within(LEASE / 2, "its lease has ended", waiting).await.unwrap();
+    assert_one_lease(killed);
+    scene.java.ask("a", "lock unlock killed:ours").await.unwrap();
+}
+
+/// Ends the process, also if the test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// In the process that is killed. In any other, it does nothing.
+pub(crate) async fn hold_until_killed() {
+    let Ok(url) = std::env::var(CHILD) else { return };
+    let config = Config::builder().lease(SHORT).build().unwrap();
+    let client = bowline::tokio::connect_with(&*url, config).await.unwrap();
+    let _held = client.redisson().lock("killed:ours").lock().await.unwrap();
+    pending::<()>().await;
+}

@@ -1,0 +1,148 @@
+//! Scenes about locks that Java shares: a simulated Redisson executes its own scripts, as `MONITOR` shows them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bowline::Reply;
+use bowline::embedded::Server;
+use futures::future::join_all;
+
+use crate::stage::{LONG, NAME, Played, Stage, must};
+use crate::world::MS;
+
+const ACQUIRE: &str = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then \
+    local token = redis.call('INCRBY', KEYS[2], 1) \
+    local n = redis.call('HGET', KEYS[1], ARGV[2]) or 0 \
+    redis.call('HSET', KEYS[1], ARGV[2], n + 1) redis.call('PEXPIRE', KEYS[1], ARGV[1]) return token end \
+    return -redis.call('PTTL', KEYS[1])";
+
+const RELEASE: &str = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[2], '0') return 1";
+
+/// A thread of a Redisson client.
+#[derive(Clone)]
+struct Java {
+    server: Server,
+    owner: String,
+}
+
+impl Java {
+    fn thread(stage: &Stage, n: u32) -> Self {
+        Self { server: stage.server.nodes.server(), owner: format!("87fd5d7c-3e4f-4a51-8a5c-5a2d4ee0cbb1:{n}") }
+    }
+
+    fn eval(&self, source: &str, args: &[&str]) -> i64 {
+        let counter = format!("redisson_lock_token:{{{NAME}}}");
+        let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
+        match self.server.eval(source, &[NAME.as_bytes(), counter.as_bytes()], &args) {
+            Ok(Reply::Integer(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The token, or what is left of the lease in the way.
+    fn acquire(&self) -> Result<u64, Duration> {
+        let answer = self.eval(ACQUIRE, &[&LONG.as_millis().to_string(), &self.owner]);
+        u64::try_from(answer).map_err(|_| Duration::from_millis(answer.unsigned_abs()))
+    }
+
+    /// `false`: it does not hold.
+    fn release(&self) -> bool {
+        self.eval(RELEASE, &[&self.owner, &format!("redisson_lock__channel:{{{NAME}}}")]) == 1
+    }
+}
+
+/// Java releases at any moment: before the other side asks, between its first question and its subscription, or while it
+/// waits. The lease would last for much longer.
+pub async fn woken_by_java(mut stage: Stage) -> Played {
+    stage.server.unwatched();
+    let process = stage.enter(LONG).await;
+    let java = Java::thread(&stage, 1);
+    for n in 0..16 {
+        must(java.acquire().is_ok(), "I1 it is free, and Java does not get it")?;
+        let lock = stage.client(process).redisson().lock(NAME);
+        let waiting = stage.spawn(process, async move { lock.lock().await.unwrap() });
+        stage.sleep(stage.hop * n / 4).await;
+        must(java.release(), "I1 Java has lost its hold")?;
+        let guard = stage.within(40 * stage.hop + 100 * MS, "I3 nobody wakes the one who waits", waiting).await?;
+        must(java.acquire().is_err(), "I1 Java gets the lock that the other side holds")?;
+        guard.release().await.unwrap();
+        // The subscription ends, and the next round begins another one.
+        stage.sleep(Duration::from_secs(3)).await;
+    }
+    Ok(())
+}
+
+/// What happens while the lock is held: at most one is inside, with a larger token than all before.
+#[derive(Default)]
+struct Inside {
+    who: Option<String>,
+    last: u64,
+    broken: Option<String>,
+}
+
+type Shared = Arc<Mutex<Inside>>;
+
+fn enters(inside: &Shared, who: &str, token: u64) {
+    let mut inside = inside.lock().unwrap();
+    if let Some(other) = inside.who.replace(who.to_owned()) {
+        inside.broken.get_or_insert(format!("I1 {who} and {other} hold at the same time"));
+    }
+    if token <= inside.last {
+        let last = inside.last;
+        inside.broken.get_or_insert(format!("I2 token {token} of {who} after {last}"));
+    }
+    inside.last = token;
+}
+
+fn leaves(inside: &Shared) {
+    inside.lock().unwrap().who = None;
+}
+
+/// Two processes with cohorts beside threads of Java, each of which holds for a while.
+pub async fn beside_java(mut stage: Stage) -> Played {
+    const ROUNDS: usize = 5;
+    stage.server.unwatched();
+    let processes = [stage.enter(LONG).await, stage.enter(LONG).await];
+    let inside = Shared::default();
+    let mut tasks = Vec::new();
+    for n in 0..6 {
+        let (process, inside, hop) = (processes[n % 2], Arc::clone(&inside), stage.hop);
+        let lock = stage.client(process).redisson().fenced_lock(NAME);
+        let executor = stage.client(process).executor().clone();
+        tasks.push(stage.spawn(process, async move {
+            for _ in 0..ROUNDS {
+                let guard = lock.lock().await.unwrap();
+                enters(&inside, &format!("task {n}"), guard.token().get());
+                executor.sleep(hop / 2).await;
+                leaves(&inside);
+                guard.release().await.unwrap();
+            }
+        }));
+    }
+    for n in 0..2 {
+        let (java, inside, hop) = (Java::thread(&stage, n), Arc::clone(&inside), stage.hop);
+        let executor = stage.client(processes[0]).executor().clone();
+        tasks.push(stage.spawn(processes[0], async move {
+            for _ in 0..ROUNDS {
+                let token = loop {
+                    match java.acquire() {
+                        Ok(token) => break token,
+                        Err(_) => executor.sleep(hop).await,
+                    }
+                };
+                enters(&inside, &java.owner, token);
+                executor.sleep(hop / 2).await;
+                leaves(&inside);
+                if !java.release() {
+                    inside.lock().unwrap().broken.get_or_insert("I1 Java has lost its hold".to_owned());
+                }
+                executor.sleep(hop).await;
+            }
+        }));
+    }
+    let all = Box::pin(join_all(tasks));
+    stage.within(2 * LONG, "I3 not all are served", all).await?;
+    let broken = inside.lock().unwrap().broken.take();
+    broken.map_or(Ok(()), Err)
+}
