@@ -1,7 +1,7 @@
 //! The double barrier.
 
 use std::future::IntoFuture;
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::{DoubleBarrierState, Error, Result, blocking};
@@ -9,6 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Either;
+use super::guard::alone;
 use super::thread::{call, either, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ impl DoubleBarrier {
                 enter.map(|inside| inside.map(|inside| Inside(Either::Async(inside)))).boxed()
             }
             Either::Blocking(barrier) => {
-                on_a_thread(move || Ok(Inside(Either::Blocking(barrier.enter().timeout(timeout).block()?))))
+                on_a_thread(move || Ok(Inside(Either::Blocking(Arc::new(barrier.enter().timeout(timeout).block()?)))))
             }
         }
     }
@@ -38,24 +39,24 @@ impl DoubleBarrier {
 
 /// The same type in both APIs.
 #[derive(Debug)]
-pub(crate) struct Inside(Either<bowline::Inside, bowline::Inside>);
+pub(crate) struct Inside(Either<bowline::Inside, Arc<bowline::Inside>>);
 
 impl Inside {
     pub(crate) fn leave(self, timeout: Duration) -> BoxFuture<'static, Result<()>> {
         match self.0 {
             Either::Async(inside) => inside.leave().timeout(timeout).into_future(),
-            Either::Blocking(inside) => on_a_thread(move || inside.leave().timeout(timeout).block()),
+            Either::Blocking(inside) => on_a_thread(move || alone(inside).leave().timeout(timeout).block()),
         }
     }
 
     pub(crate) async fn broken(&self) -> Error {
         match &self.0 {
             Either::Async(inside) => inside.broken().await,
-            Either::Blocking(inside) => thread::scope(|threads| {
-                // The runtime of the test has nothing else to do meanwhile that this waits for.
-                let broken = threads.spawn(|| inside.block_until_broken(Duration::from_secs(20)));
-                broken.join().expect("it does not panic").unwrap().expect("it is broken in time")
-            }),
+            Either::Blocking(inside) => {
+                let inside = inside.clone();
+                let broken = on_a_thread(move || inside.block_until_broken(Duration::from_secs(20))).await;
+                broken.unwrap().expect("it is broken in time")
+            }
         }
     }
 

@@ -94,7 +94,7 @@ impl<G: Held> Guard<G> {
 }
 
 /// The guard, out of the hands of the threads that do not wait for its loss any more.
-fn alone<G>(mut guard: Arc<G>) -> G {
+pub(super) fn alone<G>(mut guard: Arc<G>) -> G {
     loop {
         match Arc::try_unwrap(guard) {
             Ok(guard) => return guard,
