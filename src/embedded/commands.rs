@@ -14,7 +14,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<LuaAnswer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 34] = [
+const COMMANDS: [(&str, usize, usize, Run); 35] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),

@@ -70,7 +70,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Lock,
         Self::Semaphore { limit: 3 },
         Self::ReadWrite,
