@@ -129,7 +129,8 @@ pub(crate) const CHANNEL_IDLE: Duration = Duration::from_secs(1);
 pub(crate) const OWN_MESSAGE: Duration = Duration::from_millis(50);
 
 /// How long a cohort that has used up a hand-off budget leaves the lock to others after each message that it is free. A
-/// thread of Java that is woken needs some milliseconds, and would lose every race against a client that does not sleep.
+/// thread of Java that is woken needs some milliseconds, and would lose every race against a client that does not
+/// sleep.
 pub(crate) const LEFT_TO_OTHERS: Duration = Duration::from_millis(10);
 
 /// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and

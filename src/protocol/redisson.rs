@@ -119,8 +119,8 @@ fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     Some(Cancelled { was_held, call_again: false, now })
 }
 
-/// The way of messages. In a cluster in which this client has no shard channels, Redisson may have them: then both kinds
-/// are sent.
+/// The way of messages. In a cluster in which this client has no shard channels, Redisson may have them: then both
+/// kinds are sent.
 fn how(site: Site<'_>) -> &'static str {
     match site {
         Site { slot: Some(_), .. } => "sharded",

@@ -155,10 +155,10 @@ async fn a_hold_that_is_taken_away_is_lost(env: Env) {
 
 async fn a_hold_is_renewed_and_a_fixed_one_is_extended(env: Env) {
     let client = client(&env).await;
-    let renewed = client.redisson().lock("a").lock().lease(Duration::from_millis(600)).await.unwrap();
-    let fixed = client.redisson().lock("b").lock().expires_after(Duration::from_millis(600)).await.unwrap();
+    let renewed = client.redisson().lock("a").lock().lease(Duration::from_secs(2)).await.unwrap();
+    let fixed = client.redisson().lock("b").lock().expires_after(Duration::from_secs(2)).await.unwrap();
     fixed.extend(HOUR).await.unwrap();
-    env.sleep(Duration::from_millis(1500)).await;
+    env.sleep(Duration::from_secs(3)).await;
     assert!(renewed.is_valid() && fixed.remaining() > HOUR / 2);
     let left = client.redisson().lock("b").inspect().await.unwrap().holder.unwrap().remaining.unwrap();
     assert!(left > HOUR / 2, "{left:?}");
@@ -247,6 +247,9 @@ async fn tokens_of_a_fenced_lock_grow_over_all_clients(env: Env) {
     env.soon("all are served", join_all(tasks.collect::<Vec<_>>())).await;
     let guard = clients[0].redisson().fenced_lock("a").try_lock().await.unwrap().unwrap();
     assert!(guard.token().get() > last.load(Ordering::SeqCst));
+    let fenced = clients[1].redisson().fenced_lock("a");
+    assert_eq!(fenced.inspect().await.unwrap().holder.unwrap().entries, 1);
+    assert!(fenced.try_lock().await.unwrap().is_none());
     assert!(clients[1].redisson().lock("a").try_lock().await.unwrap().is_none(), "it is the same lock");
     guard.release().await.unwrap();
 }

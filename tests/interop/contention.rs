@@ -46,8 +46,8 @@ async fn a_counter_loses_nothing(scene: &Scene) {
     });
     // Java takes longer to begin.
     crate::scene::eventually("Java counts", async || counted(scene, COUNTER) > 0).await;
-    // When one side is done, the other one must not have starved meanwhile: each hand-off budget of ours, of at most 32,
-    // leaves a turn to Java.
+    // When one side is done, the other one must not have starved meanwhile: each hand-off budget of ours, of at most
+    // 32, leaves a turn to Java.
     let of_java = async {
         let done = javas.await;
         (done, counted(scene, COUNTER))

@@ -52,8 +52,8 @@ impl Java {
     }
 }
 
-/// Java releases at any moment: before the other side asks, between its first question and its subscription, or while it
-/// waits. The lease would last for much longer.
+/// Java releases at any moment: before the other side asks, between its first question and its subscription, or while
+/// it waits. The lease would last for much longer.
 pub async fn woken_by_java(mut stage: Stage) -> Played {
     stage.server.unwatched();
     let process = stage.enter(LONG).await;
