@@ -122,9 +122,8 @@ impl Client {
         Barrier::new(&self.source, name, parties)
     }
 
-    /// Returns the double barrier `name` for so many parties, 1 to
-    /// [`MAX_BARRIER_PARTIES`](crate::MAX_BARRIER_PARTIES): they begin together and end together. Names are checked when
-    /// they are used.
+    /// Returns the double barrier `name` for so many parties, 1 to [`MAX_BARRIER_PARTIES`](crate::MAX_BARRIER_PARTIES):
+    /// they begin together and end together. Names are checked when they are used.
     pub fn double_barrier(&self, name: &str, parties: u32) -> DoubleBarrier {
         DoubleBarrier::new(&self.source, name, parties)
     }

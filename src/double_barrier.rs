@@ -39,14 +39,13 @@ use crate::protocol::ticket::ticket_ttl;
 use crate::protocol::token::Token;
 use crate::runtime::Executor;
 
+use inside::{GONE, fail};
 pub use inside::{Inside, Leave};
 
 mod inside;
 
 /// A wait at the entry has some time, even if coming inside has used it up.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
-
-const GONE: &str = "the server has lost the party, and it is not known how its generation has ended";
 
 /// A named section that a fixed number of parties, in programs on many machines, begin together and end together.
 ///
@@ -265,10 +264,6 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
         Some(ended) => Err(ended_early(ended, &keys.name)),
         None => Ok(Inside::new(barrier.inside.clone(), id, presence, passed)),
     }
-}
-
-fn fail(kind: ErrorKind, operation: &'static str, reason: &'static str, name: &str) -> Error {
-    Error::because(kind, operation, reason).with_name(name)
 }
 
 /// Why a party is inside no more that has not left.

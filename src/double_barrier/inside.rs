@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, Shared, select};
 
-use super::{GONE, fail};
 use crate::acquire::wait::{end_of, in_time};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -20,6 +19,8 @@ use crate::protocol::kind::Kind;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use crate::runtime::Executor;
+
+pub(super) const GONE: &str = "the server has lost the party, and it is not known how its generation has ended";
 
 /// How the generation ends for the party. Dropped, it breaks the generation.
 type Presence = Shared<BoxFuture<'static, Result<Token>>>;
@@ -195,4 +196,8 @@ fn outcome(operation: &'static str, primitive: &Primitive, ended: Result<Token>)
         Ok(None) => Err(Error::new(ErrorKind::Protocol, operation).with_name(name)),
         Err(error) => Err(error.during(operation)),
     }
+}
+
+pub(super) fn fail(kind: ErrorKind, operation: &'static str, reason: &'static str, name: &str) -> Error {
+    Error::because(kind, operation, reason).with_name(name)
 }

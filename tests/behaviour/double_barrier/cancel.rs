@@ -3,6 +3,8 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use futures::future::try_join;
+
 use super::LONG;
 use crate::support::env::{Env, on_every_server};
 
@@ -24,10 +26,10 @@ async fn what_is_dropped_at_any_time_breaks_only_its_generation(env: Env) {
     }
     // What was dropped is cleaned up, and may break a generation until then.
     env.eventually("two enter and leave", async || {
-        let (one, other) = futures::join!(a.enter().timeout(LONG).into_future(), b.enter().timeout(LONG).into_future());
-        let (Ok(one), Ok(other)) = (one, other) else { return false };
-        let (one, other) = futures::join!(one.leave().into_future(), other.leave().into_future());
-        one.is_ok() && other.is_ok()
+        // One that fails at once does not let the other one wait.
+        let both = try_join(a.enter().timeout(LONG).into_future(), b.enter().timeout(LONG).into_future());
+        let Ok((one, other)) = both.await else { return false };
+        try_join(one.leave().into_future(), other.leave().into_future()).await.is_ok()
     })
     .await;
     env.eventually("nobody is there", async || a.inspect().await.unwrap().present == 0).await;
