@@ -3,8 +3,8 @@
 -- ARGV: owner channel how not_after_ms
 -- Reply: RELEASED listeners now | NOT_HELD listeners now | STALE now
 -- how is `single` for one server, `sharded` if the channel is a shard channel, `both` for a cluster in which only
--- others may use shard channels. listeners is how many subscribers have got the message, as far as the server counts them.
--- Redisson reads the message as a number, and fails on anything else. not_after_ms 0 means no limit.
+-- others may use shard channels. listeners is how many subscribers have got the message, as far as the server counts
+-- them. Redisson reads the message as a number, and fails on anything else. not_after_ms 0 means no limit.
 
 local lock, owner, channel, how, not_after = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include clock
