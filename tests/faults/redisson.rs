@@ -162,6 +162,7 @@ async fn a_refused_subscription_fails_the_acquisition(env: Env) {
     let rule = |rights: &[&str]| env.redis::<()>(&[&["ACL", "SETUSER", "bowline"], rights].concat());
     rule(&["&redisson_lock__channel:*"]);
     client.redisson().lock(name).lock().await.unwrap().release().await.unwrap();
+    assert_eq!(client.counts.of("redisson_acquire"), 1);
     let held = other.redisson().lock(name).lock().await.unwrap();
     let waiting = |client: &TestClient| {
         let lock = client.redisson().lock(name);
@@ -170,6 +171,8 @@ async fn a_refused_subscription_fails_the_acquisition(env: Env) {
     // One that listens already. Its socket ends with the right.
     let listens = waiting(&client);
     env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
+    // The third request follows the confirmation of the subscription.
+    env.eventually("it is subscribed", async || client.counts.of("redisson_acquire") >= 3).await;
     rule(&["resetchannels", "&bowline:inbox:*"]);
     env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     assert_eq!(env.soon("it is told", listens).await.unwrap_err().kind(), ErrorKind::Denied);
