@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-mod lists;
-
 use super::*;
 use crate::protocol::Script;
+
+mod lists;
 
 const NOW: u64 = 1_000_000;
 
