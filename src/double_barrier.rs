@@ -24,7 +24,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 
 use crate::acquire::ticket_only::{stay, wait};
-use crate::acquire::wait::{end_of, in_time};
+use crate::acquire::wait::{LastFailure, end_of, in_time, timed_out};
 use crate::barrier::break_generation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -43,6 +43,9 @@ use inside::{GONE, fail};
 pub use inside::{Inside, Leave};
 
 mod inside;
+
+/// A party holds no units.
+const NOTHING: u32 = 0;
 
 /// A wait at the entry has some time, even if coming inside has used it up.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
@@ -217,10 +220,7 @@ impl IntoFuture for Enter {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Err(fail(ErrorKind::InvalidInput, OPERATION, "timeout is zero", &keys.name));
             }
-            let until = end_of(&context, timeout);
-            let late = || Error::new(ErrorKind::TimedOut, OPERATION).with_name(&keys.name);
-            let entered = pin!(enter(&barrier, until));
-            in_time(&context, until, entered, late).await
+            enter(&barrier, end_of(&context, timeout)).await
         })
     }
 }
@@ -230,21 +230,30 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
     let keys = barrier.inside.keys(OPERATION)?;
     let context = barrier.inside.context();
     let (told, is_inside) = oneshot::channel();
+    let last = Arc::new(LastFailure::default());
     let stays = {
-        let (context, keys) = (context.clone(), keys.clone());
+        let (context, keys, last) = (context.clone(), keys.clone(), last.clone());
         async move {
             let waits = |id, after| {
                 let _ = told.send((id, after));
             };
-            stay(&context, "inside", &keys, until, GONE, waits).await
+            stay(&context, "inside", &keys, (until, &last), GONE, waits).await
         }
     };
     let stays = stays.boxed().shared();
-    let (id, after) = match select(is_inside, stays.clone()).await {
-        Either::Left((Ok(told), _)) => told,
-        Either::Left((Err(oneshot::Canceled), stays)) => return Err(ended_early(stays.await, &keys.name)),
-        Either::Right((ended, _)) => return Err(ended_early(ended, &keys.name)),
+    let told_or_over = select(is_inside, stays.clone());
+    let coming = pin!(async {
+        match told_or_over.await {
+            Either::Left((Ok(told), _)) => Ok(told),
+            Either::Left((Err(oneshot::Canceled), stays)) => Err(ended_early(stays.await, &keys.name)),
+            Either::Right((ended, _)) => Err(ended_early(ended, &keys.name)),
+        }
+    });
+    let late = || {
+        let error = Error::new(ErrorKind::TimedOut, OPERATION).with_name(&keys.name);
+        timed_out(context, (keys, NOTHING), error, &last)
     };
+    let (id, after) = in_time(context, until, coming, late).await?;
     let entry = barrier.entry(after);
     let entry_keys = entry.keys(OPERATION)?;
     let left = until.map(|until| until.saturating_duration_since(context.now()).max(LEAST_WAIT));

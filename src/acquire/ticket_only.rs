@@ -48,12 +48,11 @@ pub(crate) async fn stay(
     context: &Arc<Context>,
     operation: &'static str,
     keys: &Arc<Keys>,
-    until: Option<Instant>,
+    (until, last): (Option<Instant>, &LastFailure),
     gone: &'static str,
     waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
-    let last = LastFailure::default();
-    until_over(context, operation, keys, (until, &last), gone, waits).await
+    until_over(context, operation, keys, (until, last), gone, waits).await
 }
 
 async fn until_over(

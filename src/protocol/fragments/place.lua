@@ -18,18 +18,18 @@ local function is_queued(ticket)
   return waiting > 0 and expiry(ticket)
 end
 
--- Appends the ticket, or refreshes it if it is already queued. `first`: it goes before all others.
-local function enqueue(ticket, already_queued, ttl, first)
+-- Appends the ticket, or refreshes it if it is already queued. `top`: it goes before all others.
+local function enqueue(ticket, already_queued, ttl, top)
   if already_queued then
     refresh(ticket, ttl)
     keep_queue()
     return
   end
-  if first then redis.call('LPUSH', queue, ticket) else redis.call('RPUSH', queue, ticket) end
+  if top then redis.call('LPUSH', queue, ticket) else redis.call('RPUSH', queue, ticket) end
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
     -- A list without a TTL must not remain if the user lacks the right to set one. The second call raises the error
     -- that the first one returned.
-    redis.call('LREM', queue, first and '1' or '-1', ticket)
+    redis.call('LREM', queue, '-1', ticket)
     redis.call('ZADD', tickets, now + ttl, ticket)
   end
   waiting = waiting + 1
