@@ -493,7 +493,6 @@ pub const MUTANTS: &[Row] = &[
         scene("barrier"), I20),
     lua("one_leaves_alone", &[("  are_ready = are_ready and word == ready\n", "")], scene("double_barrier"), I21),
     lua("nobody_breaks_inside", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")], scene("dead_inside"), I3),
-    lua("entry_mixes_generations", &[("  broken = other < of + 0 and LEFT or nil\n", "")], scene("double_barrier"), I21),
     lua("dead_party_counts", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")],
         scene("dead_party"), I3),
 

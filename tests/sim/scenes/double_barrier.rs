@@ -1,7 +1,7 @@
 //! A double barrier among programs that give up, are killed, cut off or frozen, and whose requests arrive twice.
 
 use std::collections::BTreeMap;
-use std::future::IntoFuture;
+use std::future::{IntoFuture, pending};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,10 +83,13 @@ pub async fn dead_inside(mut stage: Stage) -> Played {
     }
     let other = stage.within(LEASE, "I3 it does not enter", parties.remove(1)).await?;
     let inside = stage.within(LEASE, "I3 it does not enter", parties.remove(0)).await?;
+    drop(stage.spawn(2, async move {
+        let _inside = other;
+        pending::<()>().await;
+    }));
     let pause = stage.random.between(Duration::ZERO, LEASE);
     stage.sleep(pause).await;
     stage.kill(2);
-    std::mem::forget(other);
     let leaves = stage.random.one_in(2);
     let told = stage.spawn(1, async move {
         if leaves { inside.leave().await.unwrap_err().kind() } else { inside.broken().await.kind() }
