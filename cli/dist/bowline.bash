@@ -671,7 +671,7 @@ _bowline() {
             fi
             case "${prev}" in
                 --kind)
-                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier once election rate redlock" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier double-barrier once election rate redlock" -- "${cur}"))
                     return 0
                     ;;
                 --url)
@@ -1149,7 +1149,7 @@ _bowline() {
             fi
             case "${prev}" in
                 --kind)
-                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier once election rate redlock" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier double-barrier once election rate redlock" -- "${cur}"))
                     return 0
                     ;;
                 --url)
@@ -1245,7 +1245,7 @@ _bowline() {
             fi
             case "${prev}" in
                 --kind)
-                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier once election rate redlock" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier double-barrier once election rate redlock" -- "${cur}"))
                     return 0
                     ;;
                 --url)
@@ -1381,7 +1381,7 @@ _bowline() {
             fi
             case "${prev}" in
                 --kind)
-                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier once election rate redlock" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier double-barrier once election rate redlock" -- "${cur}"))
                     return 0
                     ;;
                 --every)
