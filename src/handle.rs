@@ -42,7 +42,8 @@ impl Primitive {
 
     /// A lock in the format of Redisson, whose key is `mapped`.
     pub(crate) fn redisson(source: &Arc<HoldSource>, name: &str, mapped: &str, fenced: bool) -> Self {
-        Self { source: source.clone(), keys: Keys::redisson(name, mapped, fenced).map(Arc::new) }
+        let keys = Keys::redisson(&source.context.config.prefix, name, mapped, fenced).map(Arc::new);
+        Self { source: source.clone(), keys }
     }
 
     /// The parts of the handle, unless the name is bad or the client is closed.

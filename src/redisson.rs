@@ -47,8 +47,9 @@ impl Redisson {
         Self { mapper: Some(Arc::new(mapper)), ..self }
     }
 
-    /// Returns the lock that Java programs get by `redisson.getLock(name)`. A name is any text of 1 to 512 bytes. An
-    /// invalid name is an error of the first operation. Sends nothing.
+    /// Returns the lock that Java programs get by `redisson.getLock(name)`. A name is any text of 1 to 512 bytes. If
+    /// the key of the name has the form of bowline's own keys (`<prefix>:<word>:{`) or of the counter of a fenced lock,
+    /// the name is invalid. An invalid name is an error of the first operation. Sends nothing.
     pub fn lock(&self, name: &str) -> RedissonLock {
         RedissonLock { primitive: self.primitive(name, false) }
     }

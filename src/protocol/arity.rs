@@ -129,7 +129,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::leave((&keys, id), (&turns, id)));
     calls.add(vote::view(&keys));
 
-    let keys = Keys::redisson("n", "n", true).unwrap();
+    let keys = Keys::redisson("p", "n", "n", true).unwrap();
     calls.add(redisson::force_release(&keys, SITE, "owner", 0));
     calls.add(redisson::inspect(&keys));
 

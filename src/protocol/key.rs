@@ -49,7 +49,7 @@ impl Keys {
             check_parties(parties)?;
         }
         if let Kind::Redisson { fenced } = kind {
-            return Self::redisson(name, name, fenced);
+            return Self::redisson(prefix, name, name, fenced);
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
         Ok(Self::below(kind, name, &main))
@@ -62,8 +62,14 @@ impl Keys {
     }
 
     /// A lock in the format of Redisson, whose key is `mapped`.
-    pub(crate) fn redisson(name: &str, mapped: &str, fenced: bool) -> Result<Self> {
+    pub(crate) fn redisson(prefix: &str, name: &str, mapped: &str, fenced: bool) -> Result<Self> {
         check_length(mapped)?;
+        // Each of the two formats would take the other one's keys for its own.
+        let below = mapped.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(':'));
+        let is_own = below.and_then(|rest| rest.split_once(":{")).is_some_and(|(word, _)| !word.contains(':'));
+        if is_own || is_counter(mapped) {
+            return Err(invalid("the key is one of bowline's own, or the counter of a fenced lock"));
+        }
         let satellites = Some(Box::new(Satellites::of(mapped)));
         Ok(Self { satellites, ..Self::below(Kind::Redisson { fenced }, name, mapped) })
     }
