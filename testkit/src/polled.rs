@@ -62,3 +62,27 @@ pub async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()
     }
     output
 }
+
+/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many: how
+/// far a poll gets depends on the threads. It
+/// returns `None` if it was dropped half way. `is_left` is awaited after each call: it panics if anything stays.
+pub async fn sweep<T>(mut attempt: impl AsyncFnMut(usize) -> Option<T>, is_left: impl AsyncFn()) {
+    const TIMES: usize = 4;
+    let (mut polls, mut half_way) = (0, 0);
+    loop {
+        let mut done = 0;
+        for _ in 0..TIMES {
+            // If the future returns a guard, the guard is dropped too.
+            done += usize::from(attempt(polls).await.is_some());
+            is_left().await;
+        }
+        half_way += if polls > 0 { TIMES - done } else { 0 };
+        if done == TIMES {
+            break;
+        }
+        polls += 1;
+        assert!(polls < 200, "it never ends");
+    }
+    println!("dropped half way {half_way} times, done after {polls} polls");
+    assert!(half_way > 0, "nothing was dropped half way");
+}

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use bowline::ErrorKind;
+use bowline::{Client, ErrorKind, RedissonGuard};
+use futures::future::BoxFuture;
 
-use crate::faulty::{Fault, Messages, faulty_client};
+use crate::faulty::{Fault, Faults, Messages, faulty_client};
 use crate::scene::ms;
 use crate::support::env::{Env, TestClient, on_every_runtime};
 
@@ -89,17 +90,25 @@ async fn a_request_that_comes_too_late_takes_nothing(env: Env) {
     assert!(is_free(&env), "{:?}", env.keys());
 }
 
+/// A task that waits for the lock `a`, has asked since it listens, and hears nothing from now on.
+async fn deaf_waiter(
+    env: &Env,
+    client: &Client,
+    faults: &Faults,
+) -> BoxFuture<'static, bowline::Result<RedissonGuard>> {
+    let lock = client.redisson().lock("a");
+    let waiting = env.spawn(async move { lock.lock().await });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
+    faults.messages(Messages::Swallow);
+    waiting
+}
+
 async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
     let other = other(&env).await;
     let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
     let held = other.redisson().lock("a").lock().expires_after(ms(1500)).await.unwrap();
-    let waiting = env.spawn({
-        let lock = client.redisson().lock("a");
-        async move { lock.lock().await }
-    });
-    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
-    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
-    faults.messages(Messages::Swallow);
+    let waiting = deaf_waiter(&env, &client, &faults).await;
     held.release().await.unwrap();
     env.soon("the lease would have ended", waiting).await.unwrap().release().await.unwrap();
     assert!(faults.swallowed() >= 1);
@@ -110,13 +119,7 @@ async fn a_new_subscription_makes_up_for_a_lost_message(env: Env) {
     let other = other(&env).await;
     let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
     let held = other.redisson().lock("a").lock().await.unwrap();
-    let waiting = env.spawn({
-        let lock = client.redisson().lock("a");
-        async move { lock.lock().await }
-    });
-    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
-    env.eventually("it has asked again", async || faults.calls("redisson_acquire") >= 2).await;
-    faults.messages(Messages::Swallow);
+    let waiting = deaf_waiter(&env, &client, &faults).await;
     held.release().await.unwrap();
     env.eventually("the message is lost", async || faults.swallowed() >= 1).await;
     env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);

@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 
 use crate::masters::{Master, Masters, Program, ms};
 use crate::support::env::{Env, on_runtime, on_the_embedded_server};
-use crate::support::polled::polled;
+use crate::support::polled::{self, polled};
 
 on_the_embedded_server! {
     an_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
@@ -20,26 +20,14 @@ on_the_embedded_server! {
 
 on_runtime! { run, tokio_multi, TokioMulti, an_acquisition_dropped_after_any_number_of_polls_leaves_nothing }
 
-/// Calls `attempt` with 0, 1, 2, ... polls until it is done.
-async fn sweep<T>(masters: &Masters, other: &Program, mut attempt: impl AsyncFnMut(usize) -> Option<T>) {
-    let (mut polls, mut half_way) = (0, 0);
-    loop {
-        let mut done = 0;
-        for _ in 0..3 {
-            done += usize::from(attempt(polls).await.is_some());
-            let guard = masters.env.soon("it is free", other.locks.lock("a")).await.unwrap();
-            guard.release().await.unwrap();
-            masters.nothing_is_left().await;
-        }
-        half_way += if polls > 0 { 3 - done } else { 0 };
-        if done == 3 {
-            break;
-        }
-        polls += 1;
-        assert!(polls < 200, "it never ends");
-    }
-    println!("dropped half way {half_way} times, done after {polls} polls");
-    assert!(half_way > 0, "nothing was dropped half way");
+/// The lock `a` must be free after each call, and nothing of it may be left.
+async fn sweep<T>(masters: &Masters, other: &Program, attempt: impl AsyncFnMut(usize) -> Option<T>) {
+    let is_free = async || {
+        let guard = masters.env.soon("it is free", other.locks.lock("a")).await.unwrap();
+        guard.release().await.unwrap();
+        masters.nothing_is_left().await;
+    };
+    polled::sweep(attempt, is_free).await;
 }
 
 async fn an_acquisition_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {

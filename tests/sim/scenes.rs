@@ -24,6 +24,7 @@ mod queue;
 mod requests;
 mod retained;
 mod sharded;
+mod trouble;
 
 /// How many seeds a scene has.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 50 };

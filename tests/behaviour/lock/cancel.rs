@@ -14,8 +14,7 @@ use super::{LONG, free_at_once, queued, wait_once, waiter};
 #[cfg(feature = "tokio")]
 use crate::support::env::Runtime;
 use crate::support::env::{Env, on_every_server};
-use crate::support::polled::poll_once;
-use crate::support::polled::polled;
+use crate::support::polled::{self, poll_once, polled};
 
 on_every_server! {
     an_uncontended_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
@@ -45,27 +44,11 @@ async fn until_executed(env: &Env, then: Then) {
     }
 }
 
-/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
-/// `fresh` must be free each time, at once. How far a poll gets is the threads' business.
+/// The lock `fresh` must be free after each call, at once.
 pub(crate) async fn sweep<T>(env: &Env, fresh: &Lock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
     for then in [Then::Drop, Then::Wait] {
-        let (mut polls, mut half_way) = (0, 0);
-        loop {
-            let mut done = 0;
-            for _ in 0..4 {
-                // If the future returns a guard, the guard is dropped too.
-                done += usize::from(attempt(polls, then).await.is_some());
-                free_at_once(env, fresh).await;
-            }
-            half_way += if polls > 0 { 4 - done } else { 0 };
-            if done == 4 {
-                break;
-            }
-            polls += 1;
-            assert!(polls < 100, "it never ends");
-        }
-        println!("{then:?}: dropped half way {half_way} times, done after {polls} polls");
-        assert!(half_way > 0, "nothing was dropped half way");
+        println!("{then:?}:");
+        polled::sweep(async |polls| attempt(polls, then).await, async || free_at_once(env, fresh).await).await;
     }
 }
 

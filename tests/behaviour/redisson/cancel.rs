@@ -7,7 +7,7 @@ use bowline::{Holder, RedissonLock};
 use super::HOUR;
 use crate::lock::cancel::Then;
 use crate::support::env::{Env, TestClient, on_every_server};
-use crate::support::polled::polled;
+use crate::support::polled::{self, polled};
 
 on_every_server! {
     an_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
@@ -21,28 +21,16 @@ async fn client(env: &Env) -> TestClient {
     env.client_with_all_rights(|config| config.lease(HOUR)).await
 }
 
-/// Calls `attempt` with 0, 1, 2, ... polls, until it is done each time that it is called with as many. After each call
-/// the lock must be free, long before a lease ends.
+/// The lock `fresh` must be free after each call, long before a lease ends.
 async fn sweep<T>(env: &Env, fresh: &RedissonLock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
     for then in [Then::Drop, Then::Wait] {
-        let (mut polls, mut half_way) = (0, 0);
-        loop {
-            let mut done = 0;
-            for _ in 0..4 {
-                done += usize::from(attempt(polls, then).await.is_some());
-                let guard = env.soon("the lock is free", fresh.lock()).await.unwrap();
-                guard.release().await.unwrap();
-                env.eventually("nothing is left", async || env.keys().is_empty()).await;
-            }
-            half_way += if polls > 0 { 4 - done } else { 0 };
-            if done == 4 {
-                break;
-            }
-            polls += 1;
-            assert!(polls < 200, "it never ends");
-        }
-        println!("{then:?}: dropped half way {half_way} times, done after {polls} polls");
-        assert!(half_way > 0, "nothing was dropped half way");
+        println!("{then:?}:");
+        let is_free = async || {
+            let guard = env.soon("the lock is free", fresh.lock()).await.unwrap();
+            guard.release().await.unwrap();
+            env.eventually("nothing is left", async || env.keys().is_empty()).await;
+        };
+        polled::sweep(async |polls| attempt(polls, then).await, is_free).await;
     }
 }
 

@@ -7,7 +7,7 @@ use bowline::{Holder, RwLock};
 
 use super::{free_at_once, reader, writer};
 use crate::support::env::{Env, on_every_server};
-use crate::support::polled::polled;
+use crate::support::polled::{self, polled};
 
 on_every_server! {
     a_read_dropped_after_any_number_of_polls_leaves_nothing,
@@ -19,23 +19,9 @@ on_every_server! {
     a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in,
 }
 
-/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
-/// `fresh` must be free each time, at once.
-async fn sweep<T>(env: &Env, fresh: &RwLock, mut attempt: impl AsyncFnMut(usize) -> Option<T>) {
-    let mut half_way = 0;
-    for polls in 0.. {
-        assert!(polls < 100, "it never ends");
-        let mut done = 0;
-        for _ in 0..4 {
-            done += usize::from(attempt(polls).await.is_some());
-            free_at_once(env, fresh).await;
-        }
-        if done == 4 {
-            break;
-        }
-        half_way += if polls > 0 { 4 - done } else { 0 };
-    }
-    assert!(half_way > 0, "nothing was dropped half way");
+/// The lock `fresh` must be free after each call, at once.
+async fn sweep<T>(env: &Env, fresh: &RwLock, attempt: impl AsyncFnMut(usize) -> Option<T>) {
+    polled::sweep(attempt, async || free_at_once(env, fresh).await).await;
 }
 
 async fn a_read_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {

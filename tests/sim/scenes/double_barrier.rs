@@ -7,16 +7,12 @@ use std::time::Duration;
 
 use bowline::{DoubleBarrier, ErrorKind};
 
+use super::trouble::{LEASE, Troubled, trouble};
 use crate::executor::{Machine, Process};
 use crate::stage::{NAME, Played, Stage, must};
 use crate::world::MS;
 
-const PROGRAMS: usize = 7;
 const PARTIES: u32 = 3;
-const LEASE: Duration = Duration::from_secs(3);
-
-/// All seeds together play for half an hour.
-const LENGTH: Duration = Duration::from_secs(120);
 
 /// A party, as its program knows it.
 #[derive(Clone, Copy, Debug)]
@@ -35,34 +31,11 @@ type Parties = Arc<Mutex<Vec<Party>>>;
 
 pub async fn generations(mut stage: Stage) -> Played {
     let parties = Parties::default();
-    for _ in 0..PROGRAMS {
-        let lease = *stage.random.pick(&[LEASE / 3, LEASE]);
-        let process = stage.enter(lease).await;
-        let rate = *stage.random.pick(&[-1000, -500, 0, 500, 1000]);
-        stage.machine.set_rate(process, rate);
-        stage.link(process).duplicate();
+    let troubled = trouble(&mut stage, PARTIES as usize, |stage, process| {
         let barrier = stage.client(process).double_barrier(NAME, PARTIES);
         drop(stage.spawn(process, come_again(stage.machine.clone(), process, barrier, parties.clone())));
-    }
-    let end = stage.machine.now() + LENGTH;
-    let (mut living, mut killed): (Vec<_>, _) = ((1..=PROGRAMS).collect(), BTreeMap::new());
-    while stage.machine.now() < end {
-        let pause = stage.random.between(200 * MS, 8000 * MS);
-        stage.sleep(pause).await;
-        let (whom, outage) = (*stage.random.pick(&living), stage.random.between(100 * MS, 3 * LEASE));
-        if living.len() > PARTIES as usize + 1 && stage.random.one_in(6) {
-            living.retain(|other| *other != whom);
-            stage.kill(whom);
-            killed.insert(whom, stage.machine.now());
-        } else if stage.random.one_in(6) {
-            stage.server.step_clock(stage.random.between(MS, LEASE), stage.random.one_in(2));
-        } else if stage.random.one_in(2) {
-            stage.link(whom).cut(true, true, outage);
-        } else {
-            stage.machine.freeze(whom, outage);
-        }
-    }
-    stage.sleep(8 * LEASE).await;
+    });
+    let Troubled { end, killed, .. } = troubled.await;
     let parties = std::mem::take(&mut *parties.lock().unwrap());
     check(&parties, &killed)?;
     let left = |from: Duration| {
