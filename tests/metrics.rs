@@ -134,6 +134,22 @@ async fn metrics() {
     let held = told.times("bowline_hold_seconds operation=lock");
     assert!(held.len() == 1 && held[0] >= 0.2, "two renewals take two thirds of a lease: {held:?}");
 
+    // A hold that becomes another one stays one hold, until its last guard is gone.
+    let reading = client.rw_lock("a").upgradable_read().await.unwrap();
+    let plain = named.rw_lock("a").read().await.unwrap();
+    assert_eq!(told.gauge("bowline_holds"), 1.0);
+    let upgrade = tokio::spawn(reading.upgrade());
+    told.eventually("it waits", |_| client.stats().waiting == 1).await;
+    assert_eq!(told.gauge("bowline_holds"), 1.0);
+    plain.release().await.unwrap();
+    let writing = upgrade.await.unwrap().unwrap();
+    assert_eq!(told.gauge("bowline_holds"), 1.0);
+    assert_eq!(told.times("bowline_hold_seconds operation=upgradable_read").len(), 0);
+    writing.release().await.unwrap();
+    assert_eq!(told.gauge("bowline_holds"), 0.0);
+    assert_eq!(told.times("bowline_hold_seconds operation=upgradable_read").len(), 1);
+    assert_eq!(told.times("bowline_hold_seconds operation=upgrade").len(), 0, "the rest is no hold of the caller's");
+
     // Names, only if they were asked for.
     named.lock("b").lock().await.unwrap().release().await.unwrap();
     assert_eq!(told.times("bowline_wait_seconds name=b operation=lock outcome=granted").len(), 1);

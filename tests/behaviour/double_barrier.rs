@@ -28,6 +28,7 @@ on_every_server! {
     bad_arguments_are_errors_and_nothing_is_sent,
     who_is_there_is_seen;
     a_lease_that_ends_inside_breaks_the_generation,
+    a_party_whose_word_is_lost_says_it_again,
 }
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -269,4 +270,18 @@ async fn a_lease_that_ends_inside_breaks_the_generation(env: Env) {
     assert!(error.to_string().contains("the lease of a party has ended"), "{error}");
     let error = env.soon("told", two.leave(LONG)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Broken, "{error}");
+}
+
+/// As after a failover to a replica that has not heard of it.
+async fn a_party_whose_word_is_lost_says_it_again(env: Env) {
+    let (client, b) = (env.client_with(|config| config.lease(Duration::from_secs(1))).await, env.client().await);
+    let [one, other] = two_inside(&env, [&client.double_barrier("a", 2), &b.double_barrier("a", 2)]).await;
+    let left = env.spawn(one.leave(LONG));
+    let (main, tickets) = ("bowline:double:{a}", "bowline:double:{a}:tickets");
+    let members = env.redis::<Vec<String>>(&["ZRANGE", tickets, "0", "-1"]);
+    let own = members.iter().find(|id| id.starts_with(&client.id().to_string())).unwrap();
+    env.eventually("it is ready", async || env.redis::<u64>(&["HEXISTS", main, own]) == 1).await;
+    assert_eq!(env.redis::<u64>(&["HDEL", main, own]), 1);
+    env.soon("the other one leaves", other.leave(LONG)).await.unwrap();
+    env.soon("the first one leaves", left).await.unwrap();
 }
