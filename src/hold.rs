@@ -1,6 +1,7 @@
 //! What a caller has while it holds something: guards, what they share, and how the hold ends.
 
 pub(crate) mod covered;
+pub(crate) mod exchange;
 pub(crate) mod extend;
 mod give_back;
 pub(crate) mod guard;

@@ -49,6 +49,31 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// A fair acquisition that waits, for a renewed lease and no holder, without any option.
+    pub(crate) fn plain(operation: &'static str, keys: Arc<Keys>, amount: u32, lease: Duration) -> Self {
+        Self {
+            operation,
+            keys,
+            amount,
+            takes_all: false,
+            resumes: None,
+            wait: true,
+            lease,
+            renewed: true,
+            at_most: None,
+            replicas: 0,
+            max_waiters: 0,
+            timeout: None,
+            holder: None,
+            ignores_holder: false,
+            denies_reentry: false,
+            fair: true,
+            retained: None,
+            for_retained: Duration::ZERO,
+            joins_cohort: false,
+        }
+    }
+
     /// Takes the holder of the innermost [`Holder::scope`] around this call, unless the caller has named one. Called at
     /// the first poll, because a task that is spawned in a scope does not belong to the scope. No other hold of the
     /// holder can stand for one that is taken over.

@@ -52,27 +52,8 @@ impl Setup {
     }
 
     fn request(&self, timeout: Option<Duration>) -> Request {
-        Request {
-            ignores_holder: false,
-            denies_reentry: false,
-            takes_all: false,
-            resumes: None,
-            operation: "lock",
-            keys: self.keys.clone(),
-            amount: 1,
-            wait: true,
-            lease: LEASE,
-            renewed: true,
-            at_most: None,
-            replicas: 0,
-            max_waiters: 0,
-            timeout,
-            holder: None,
-            fair: false,
-            joins_cohort: true,
-            retained: None,
-            for_retained: Duration::ZERO,
-        }
+        let plain = Request::plain("lock", self.keys.clone(), 1, LEASE);
+        Request { timeout, fair: false, joins_cohort: true, ..plain }
     }
 
     async fn acquire(&self, request: Request) -> Result<Option<Arc<HoldOwner>>> {

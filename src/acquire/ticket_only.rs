@@ -35,7 +35,7 @@ pub(crate) async fn wait<T>(
     let waiting = async {
         let until = end_of(context, timeout);
         let last = LastFailure::default();
-        let opened = pin!(until_over(context, operation, keys, (until, &last), gone, |_, _| {}));
+        let opened = pin!(stay(context, operation, keys, (until, &last), gone, |_, _| {}));
         let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
         in_time(context, until, opened, late).await.and_then(ended)
     };
@@ -45,17 +45,6 @@ pub(crate) async fn wait<T>(
 /// Keeps a ticket until it is known how its wait has ended. Tells when the ticket waits, and after which generation.
 /// `until`: after that time, no request may be executed that asks for the ticket.
 pub(crate) async fn stay(
-    context: &Arc<Context>,
-    operation: &'static str,
-    keys: &Arc<Keys>,
-    (until, last): (Option<Instant>, &LastFailure),
-    gone: &'static str,
-    waits: impl FnOnce(AttemptId, u64),
-) -> Result<Token> {
-    until_over(context, operation, keys, (until, last), gone, waits).await
-}
-
-async fn until_over(
     context: &Arc<Context>,
     operation: &'static str,
     keys: &Arc<Keys>,

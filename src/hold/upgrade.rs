@@ -1,6 +1,6 @@
-//! How a hold becomes one of more or fewer units, and how the upgradable reader becomes the writer.
+//! How the upgradable reader becomes the writer.
 //!
-//! The upgradable reader holds more than half of all units, so nobody else can have all of them. Its ticket for the
+//! It holds more than half of all units, so nobody else can have all of them. Its ticket for the
 //! rest goes before all others. Once the rest is granted, nobody else holds anything, and one more request makes both
 //! holds one, with the token of a writer. The second hold alone excludes writers only: if the first one is lost in
 //! between, the second one is released.
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
+use super::exchange::exchange;
 use super::owner::{HoldOwner, lost_error};
 use crate::acquire::enter::acquire;
 use crate::acquire::request::Request;
@@ -19,13 +20,6 @@ use crate::engine::lease::Term;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::limits::{UPGRADE, WRITE};
-use crate::tuning::{LOOKED_AT, LOOKS};
-
-/// Changes the hold to one of so many units, or of as many as before if they are not free. A hold that has other guards
-/// stays as it is.
-pub(crate) async fn change(owned: Arc<HoldOwner>, operation: &'static str, units: u32) -> Result<Arc<HoldOwner>> {
-    exchange(owned, async |alone| alone.change(operation, units, None).await).await
-}
 
 /// Returns the hold with all units; or as it was before, if the timeout has passed or it has other guards.
 pub(crate) async fn upgrade(
@@ -56,38 +50,6 @@ pub(crate) async fn upgrade(
     .await
 }
 
-/// Other tasks of the holder wait from here on until they can enter what the hold has become.
-async fn exchange(
-    owned: Arc<HoldOwner>,
-    change: impl AsyncFnOnce(HoldOwner) -> Result<HoldOwner>,
-) -> Result<Arc<HoldOwner>> {
-    let (source, keys) = (owned.source().clone(), owned.hold.keys.clone());
-    let vacant = owned.holder().map(|holder| source.reentry.reopen(holder, &keys));
-    let owned = match alone(owned).await {
-        Ok(alone) => Arc::new(Box::pin(change(alone)).await?),
-        Err(shared) => shared,
-    };
-    if let Some(vacant) = vacant {
-        vacant.fill(&owned);
-    }
-    Ok(owned)
-}
-
-/// The hold, unless it has other guards. A task of the holder that has just found that it cannot enter the hold may
-/// still have a reference to it.
-async fn alone(mut owned: Arc<HoldOwner>) -> Result<HoldOwner, Arc<HoldOwner>> {
-    let executor = owned.context().executor.clone();
-    for _ in 0..LOOKED_AT {
-        match Arc::try_unwrap(owned) {
-            Ok(alone) => return Ok(alone),
-            Err(shared) if shared.has_other_guards() => return Err(shared),
-            Err(looked_at) => owned = looked_at,
-        }
-        executor.sleep(LOOKS).await;
-    }
-    Err(owned)
-}
-
 /// Acquires what the hold lacks. `None`: the time is over.
 async fn the_rest(
     owned: &HoldOwner,
@@ -112,28 +74,9 @@ async fn the_rest(
 
 /// Asks for so many units of the name of the hold, without its holder.
 fn request(owned: &HoldOwner, operation: &'static str, amount: u32, timeout: Option<Duration>) -> Request {
-    let (context, hold) = (owned.context(), &owned.hold);
-    Request {
-        operation,
-        keys: hold.keys.clone(),
-        amount,
-        takes_all: false,
-        resumes: None,
-        wait: true,
-        // A fixed lease would end during the wait.
-        lease: if hold.term == Term::Fixed { context.config.lease } else { hold.lease },
-        renewed: true,
-        at_most: None,
-        // The replicas acknowledge the writer's hold.
-        replicas: 0,
-        max_waiters: 0,
-        timeout,
-        holder: None,
-        ignores_holder: true,
-        denies_reentry: false,
-        fair: true,
-        retained: None,
-        for_retained: Duration::ZERO,
-        joins_cohort: false,
-    }
+    let hold = &owned.hold;
+    // A fixed lease would end during the wait. The replicas acknowledge the writer's hold, and not this one.
+    let lease = if hold.term == Term::Fixed { owned.context().config.lease } else { hold.lease };
+    let plain = Request::plain(operation, hold.keys.clone(), amount, lease);
+    Request { timeout, ignores_holder: true, ..plain }
 }

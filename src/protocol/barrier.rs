@@ -7,8 +7,8 @@ use super::call::{ScriptCall, Scripts, Site};
 use super::copy::CallCopy;
 use super::failure::Failure;
 use super::key::Keys;
-use super::reply::{Acquired, Cancelled, HeartbeatReply};
-use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
+use super::reply::{Acquired, Cancelled};
+use super::resource::{AcquireArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::scripts;
 use super::ticket::Ticket;
 use reply::{BarrierInspected, BarrierReset, Leaving, arrived, heartbeat_reply, inspected, leaving, left, reset};
@@ -53,12 +53,7 @@ impl Resource for Parties {
         ScriptCall::new(&CANCEL, keys.all(), left).id(ticket.id).number(self.keep).inbox(site)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), heartbeat_reply).inbox(site);
         Some(call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }

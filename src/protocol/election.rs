@@ -9,8 +9,8 @@ use super::key::Keys;
 use super::latch::Latch;
 use super::limits::MAX_CHANGES;
 use super::mutex::MUTEX;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, Timed, released};
-use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
+use super::reply::{Acquired, AskedAhead, Cancelled, Released, Requeued, Timed, released};
+use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use super::token::Token;
@@ -64,12 +64,7 @@ impl Resource for Leading {
         MUTEX.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         MUTEX.heartbeat(keys, site, tickets)
     }
 
@@ -125,12 +120,7 @@ impl Resource for Watch {
         Latch.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), look::watchers).inbox(site);
         Some(self.news(call).each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }

@@ -6,8 +6,8 @@ use super::call::{ScriptCall, Scripts, Site};
 use super::copy::CallCopy;
 use super::failure::Failure;
 use super::key::Keys;
-use super::reply::{Acquired, Cancelled, HeartbeatReply};
-use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
+use super::reply::{Acquired, Cancelled};
+use super::resource::{AcquireArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::scripts;
 use super::ticket::Ticket;
 use reply::{
@@ -41,12 +41,7 @@ impl Resource for Latch {
         ScriptCall::new(&CANCEL, keys.all(), latch_cancelled).id(ticket.id).inbox(site)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         let call = ScriptCall::new(&HEARTBEAT, keys.all(), latch_heartbeat_reply).inbox(site);
         Some(call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl)))
     }

@@ -8,10 +8,10 @@ use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped, dropped};
 use super::key::Keys;
 use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, Timed, acquired, asked_ahead, cancelled,
-    heartbeat_reply, released, requeued,
+    Acquired, AskedAhead, Cancelled, Released, Requeued, Timed, acquired, asked_ahead, cancelled, heartbeat_reply,
+    released, requeued,
 };
-use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
+use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::Script;
 use super::ticket::Ticket;
 
@@ -60,12 +60,7 @@ impl Resource for Leased {
         call.ticket(&ticket).end(from_tail).limit(self.limit).site(site)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         let call = ScriptCall::new(self.scripts.heartbeat, keys.all(), heartbeat_reply);
         Some(call.limit(self.limit).site(site).tickets(tickets))
     }

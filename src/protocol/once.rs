@@ -8,8 +8,8 @@ use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
 use super::mutex::MUTEX;
-use super::reply::{Acquired, Cancelled, HeartbeatReply, Released, acquired, released};
-use super::resource::{AcquireArgs, Held, Resource, TicketArgs};
+use super::reply::{Acquired, Cancelled, Released, acquired, released};
+use super::resource::{AcquireArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::scripts;
 use super::ticket::Ticket;
 use reply::{RunInspected, run_inspected};
@@ -54,12 +54,7 @@ impl Resource for Runs {
         MUTEX.cancel(keys, site, ticket, from_tail)
     }
 
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         MUTEX.heartbeat(keys, site, tickets)
     }
 

@@ -18,10 +18,8 @@ use super::failure::Failure;
 use super::fields::Fields;
 use super::key::Keys;
 use super::mutex::MUTEX;
-use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed, acquired,
-};
-use super::resource::{AcquireArgs, AheadArgs, Held, Resource, TicketArgs};
+use super::reply::{Acquired, AskedAhead, Cancelled, Released, Requeued, ServerMillis, Timed, acquired};
+use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
 
@@ -63,7 +61,7 @@ impl Resource for Shared {
         self.release(keys, site, ticket.id).read_as(cancelled)
     }
 
-    fn heartbeat<'a>(&self, _: &'a Keys, _: Site<'a>, _: &[TicketArgs]) -> Option<ScriptCall<'a, HeartbeatReply>> {
+    fn heartbeat<'a>(&self, _: &'a Keys, _: Site<'a>, _: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
         None
     }
 

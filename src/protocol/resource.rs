@@ -56,6 +56,9 @@ pub(crate) struct RenewArgs<'a> {
     pub(crate) extended: bool,
 }
 
+/// A request that keeps tickets alive.
+pub(crate) type HeartbeatCall<'a> = ScriptCall<'a, HeartbeatReply>;
+
 /// A kind of resource: the scripts that serve it, and the order of their arguments.
 pub(crate) trait Resource {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired>;
@@ -65,12 +68,7 @@ pub(crate) trait Resource {
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled>;
 
     /// `None`: nobody stands in a queue.
-    fn heartbeat<'a>(
-        &self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        tickets: &[TicketArgs],
-    ) -> Option<ScriptCall<'a, HeartbeatReply>>;
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> Option<HeartbeatCall<'a>>;
 
     /// The calls about holds. `None` if the resource is never held.
     fn held(&self) -> Option<&dyn Held>;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::hold::exchange::change;
 use crate::hold::guard::{ReadGuard, Share, UpgradableGuard, WriteGuard};
 use crate::hold::owner::{HoldOwner, check_not_lost};
-use crate::hold::upgrade::{change, upgrade};
+use crate::hold::upgrade::upgrade;
 use crate::protocol::limits::{READ, UPGRADABLE, WRITE};
 
 impl WriteGuard {
