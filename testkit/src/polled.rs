@@ -63,9 +63,9 @@ pub async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()
     output
 }
 
-/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many: how
-/// far a poll gets depends on the threads. It
-/// returns `None` if it was dropped half way. `is_left` is awaited after each call: it panics if anything stays.
+/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many:
+/// how far a poll gets depends on the threads. It returns `None` if it was dropped half way. `is_left` is awaited after
+/// each call: it panics if anything stays.
 pub async fn sweep<T>(mut attempt: impl AsyncFnMut(usize) -> Option<T>, is_left: impl AsyncFn()) {
     const TIMES: usize = 4;
     let (mut polls, mut half_way) = (0, 0);

@@ -74,10 +74,13 @@ pub async fn dead_inside(mut stage: Stage) -> Played {
 /// Enters and leaves again and again, sometimes not for long.
 async fn come_again(machine: Arc<Machine>, process: Process, barrier: DoubleBarrier, parties: Parties) {
     let executor = machine.process(process);
+    let mut is_refused = false;
     loop {
         let (pause, work, timeout, drops) = machine.random(|random| {
             let timeout = random.one_in(5).then(|| random.between(MS, 400 * MS));
-            let pause = random.between(Duration::ZERO, 300 * MS);
+            // Who was refused leaves the barrier to those that are there.
+            let longest = if is_refused { 2000 * MS } else { 300 * MS };
+            let pause = random.between(Duration::ZERO, longest);
             (pause, random.between(Duration::ZERO, 50 * MS), timeout, random.one_in(20))
         });
         executor.sleep(pause).await;
@@ -104,6 +107,7 @@ async fn come_again(machine: Arc<Machine>, process: Process, barrier: DoubleBarr
             }
             Err(error) => Err(error.kind()),
         };
+        is_refused = left == Err(ErrorKind::OtherParties);
         note(&|party, now| party.ended = Some((now, left)));
     }
 }
