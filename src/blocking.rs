@@ -60,6 +60,7 @@
 
 mod acquire;
 mod barrier;
+mod changes;
 mod client;
 mod double_barrier;
 mod election;
@@ -79,11 +80,12 @@ mod thread;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use barrier::Barrier;
+pub use changes::Changes;
 pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
 pub use double_barrier::DoubleBarrier;
-pub use election::{Election, ElectionChanges, Leadership};
+pub use election::{Election, Leadership};
 pub use guard::{
     Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard,
 };

@@ -86,6 +86,26 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// lock as well, also without sharded messages, and drops the stream after its last wait there.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
+    /// Reports the changes of a key until the stream is dropped: a [`Notice::Message`] soon after each one, whoever has
+    /// made it. One message may stand for several changes, and changes of other keys that begin with `key` may be
+    /// reported too. What the message says does not matter. A key that is gone because its time to live has passed may
+    /// be reported much later.
+    ///
+    /// Returns when the server reports changes from now on. If the future is dropped before, nothing remains. Gaps and
+    /// refusals are those of [`subscribe`](Self::subscribe). In a cluster, the server is the master of the key's slot,
+    /// and a gap is delivered when that is another one. `inbox` is the client's own channel: the user may subscribe
+    /// channels that begin with it, should the implementation need one.
+    ///
+    /// Used by [`Client::changes`](crate::Client::changes) only. In an implementation that cannot do it, the call fails
+    /// with [`Unsupported`](ConnectionError::Unsupported). This is the default without an [`inner`](Self::inner)
+    /// connection.
+    async fn watch_key(&self, key: &str, inbox: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        match self.inner() {
+            Some(inner) => inner.watch_key(key, inbox).await,
+            None => Err(ConnectionError::Unsupported("this connection cannot watch keys".to_owned())),
+        }
+    }
+
     /// The topology of the server.
     fn topology(&self) -> Topology;
 

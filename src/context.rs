@@ -40,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) label: Option<Arc<Labelled>>,
     /// Those on which others say that a lock is free.
     pub(crate) channels: Channels,
+    /// Keys that are watched.
+    pub(crate) watches: Channels,
     inbox_prefix: Arc<str>,
     _inbox: Inbox,
 }
@@ -70,7 +72,7 @@ impl Context {
         let Opening { executor, connection, config, client, clock, inbox_prefix } = opening;
         let reader = Reader { executor: executor.clone(), connection: connection.clone(), engine: engine.clone() };
         let all = inbox_prefix.clone();
-        let inbox = Inbox::start(reader, notices, move |slot| inbox(&all, Some(slot), client));
+        let reading = Inbox::start(reader, notices, move |slot| inbox(&all, Some(slot), client));
         let label = Labelled::new(&config, client, &clock, first.as_ref());
         let watchdog = Watchdog {
             engine: engine.clone(),
@@ -84,7 +86,8 @@ impl Context {
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        let channels = Channels::new(&executor, &connection, &engine);
+        let [channels, watches] = [None, Some(inbox(&inbox_prefix, None, client))]
+            .map(|inbox| Channels::new(&executor, &connection, &engine, inbox));
         Arc::new(Self {
             executor,
             connection,
@@ -95,8 +98,9 @@ impl Context {
             clock,
             label,
             channels,
+            watches,
             inbox_prefix,
-            _inbox: inbox,
+            _inbox: reading,
         })
     }
 

@@ -36,6 +36,7 @@ mod number;
 mod server;
 mod shared;
 mod values;
+mod watches;
 
 pub use connection::EmbeddedConnection;
 pub use keyspace::{Content, Entry};

@@ -33,6 +33,7 @@ mod ask;
 mod backoff;
 mod barrier;
 mod call_once;
+mod changes;
 mod client;
 mod cohort;
 mod config;
@@ -119,6 +120,7 @@ pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
+pub use names::changes::{HoldChange, HoldChanges};
 pub use names::look::{HoldState, NameState};
 pub use names::{NameInUse, Names};
 pub use once::{LastRun, MAX_PERIOD, MIN_PERIOD, Once, OnceState, Run, RunOutcome, Schedule};

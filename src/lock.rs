@@ -14,10 +14,12 @@ use crate::hold::guard::LockGuard;
 use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{HolderState, Labels, WaiterState, clients_of};
+use crate::names::changes::HoldChanges;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::MAX_LISTED;
 use crate::protocol::mutex::reply::Inspected;
+use crate::protocol::names::PrimitiveKind;
 use crate::protocol::token::Token;
 use crate::revoke::{Whose, take_from};
 
@@ -153,6 +155,12 @@ impl Lock {
         let is_idle = id.and_then(|id| engine.is_idle(id));
         let labels = Labels::read(self.primitive.context(), clients).await;
         Ok(LockState::of(inspected, &labels, is_idle))
+    }
+
+    /// Reports who holds the lock, and then each grant, release and loss: for dashboards and logs. Sends nothing before
+    /// it is polled.
+    pub fn changes(&self) -> HoldChanges {
+        HoldChanges::of_handle(&self.primitive, PrimitiveKind::Lock)
     }
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.

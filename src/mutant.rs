@@ -181,6 +181,12 @@ pub enum Mutant {
     AnnouncementIgnored,
     /// Who waits for a lock without a queue does not ask again once its channel is subscribed.
     SubscriptionNoNews,
+    /// Who watches a name does not look at it after its connection was interrupted.
+    WatchGapIgnored,
+    /// What the server reports while a watched name is looked at counts as looked at.
+    ReportDuringLookIgnored,
+    /// Who watches a name does not look at it when a lease ends.
+    LeaseEndNotLookedAt,
 }
 
 #[cfg(not(feature = "_mutants"))]

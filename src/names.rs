@@ -19,6 +19,7 @@ use crate::tuning::{KEYS_IN_A_PAGE, MOST_CHANGES};
 
 use tour::Tour;
 
+pub(crate) mod changes;
 pub(crate) mod look;
 mod tour;
 

@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::deadlock::Deadlocks;
 use crate::error::Result;
+use crate::names::changes::HoldChanges;
 use crate::names::look::{NameState, look};
 use crate::names::{NameInUse, Names};
 
@@ -25,6 +26,30 @@ impl Client {
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn look(&self, names: &[NameInUse]) -> Vec<Result<NameState>> {
         look(self.context(), names).await
+    }
+
+    /// Reports who holds a name, and then each grant, release and loss of it: for dashboards and logs. The handles have
+    /// it for their own names, as [`Lock::changes`](crate::Lock::changes). Sends nothing before it is polled.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bowline::{HoldChange, NameInUse, PrimitiveKind};
+    /// use futures::StreamExt;
+    ///
+    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+    /// let mut changes = client.changes(NameInUse::new(PrimitiveKind::Lock, "orders:42"));
+    /// while let Some(change) = changes.next().await {
+    ///     match change? {
+    ///         HoldChange::Granted(hold) => println!("{:?} holds it", hold.label),
+    ///         HoldChange::Released(hold) => println!("{:?} has released it", hold.label),
+    ///         HoldChange::Lost(hold) => println!("the lease of {:?} has ended", hold.label),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn changes(&self, name: NameInUse) -> HoldChanges {
+        HoldChanges::of(&self.source, name)
     }
 
     /// Searches for programs that wait for each other's holds. The user needs the rights to run `SCAN` and `INFO`.

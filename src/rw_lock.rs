@@ -13,8 +13,10 @@ use crate::hold::guard::{ReadGuard, UpgradableGuard, WriteGuard};
 use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, clients_of};
+use crate::names::changes::HoldChanges;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, READ, UPGRADABLE, WRITE};
+use crate::protocol::names::PrimitiveKind;
 use crate::protocol::permits::reply::PermitsInspected;
 use crate::revoke::{Revoked, Whose, force_release};
 
@@ -175,6 +177,12 @@ impl RwLock {
         let ids = holds.iter().map(|hold| &*hold.attempt_id);
         let labels = Labels::read(self.primitive.context(), clients_of(ids, &queue)).await;
         Ok(RwLockState::of(&labels, holds, (waiters, queue)))
+    }
+
+    /// Reports who holds the lock, to read or to write, and then each grant, release and loss: for dashboards and logs. Sends nothing before
+    /// it is polled.
+    pub fn changes(&self) -> HoldChanges {
+        HoldChanges::of_handle(&self.primitive, PrimitiveKind::RwLock)
     }
 
     /// Takes the lock away from its readers or its writer and hands it to the next waiters. Meant for operators.

@@ -16,10 +16,12 @@ use crate::hold::guard::Permit;
 use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, WaiterState, clients_of};
+use crate::names::changes::HoldChanges;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, WRITE};
+use crate::protocol::names::PrimitiveKind;
 use crate::protocol::permits::reply::{PermitHold, PermitsInspected};
 use crate::revoke::{Revoked, Whose, force_release};
 
@@ -180,6 +182,12 @@ impl Semaphore {
             context.promote_later(keys);
         }
         Ok(())
+    }
+
+    /// Reports who holds permits, and then each grant, release and loss: for dashboards and logs. Sends nothing before
+    /// it is polled.
+    pub fn changes(&self) -> HoldChanges {
+        HoldChanges::of_handle(&self.primitive, PrimitiveKind::Semaphore)
     }
 
     /// Takes permits away from their holders and hands them to the next waiters. Meant for operators.

@@ -120,6 +120,10 @@ pub(crate) const SLOW_NODE: Duration = Duration::from_millis(100);
 /// closes every new link.
 pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
 
+/// From one look at a name that is watched to the next one. A name that changes all the time is not looked at all the
+/// time.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// The channel of a lock that others announce to be free is subscribed for so long after its last wait. Under
 /// contention, a client waits again after each hand-off budget, and a subscription to one server takes a connection.
 pub(crate) const CHANNEL_IDLE: Duration = Duration::from_secs(1);

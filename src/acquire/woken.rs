@@ -18,7 +18,7 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::connection::Topology;
 use crate::driver::channels::{Heard, Listener};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 use crate::tuning::{LEFT_TO_OTHERS, OWN_MESSAGE};
@@ -62,20 +62,14 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
         if is_new && known.is_subscribed() && !mutant::on(Mutant::SubscriptionNoNews) {
             continue;
         }
-        subscribable(request, known.clone())?;
+        known.check(request.operation, &request.keys.name)?;
         wait(request, waiter, (listener, &known), rest).await?;
         if returns {
             let pause = Jitter::new(context.engine.jitter_seed()).spread(LEFT_TO_OTHERS);
             context.executor.sleep(pause).await;
         }
-        subscribable(request, listener.look())?;
+        listener.look().check(request.operation, &request.keys.name)?;
     }
-}
-
-/// Fails if the channel is not subscribed for a reason that does not pass.
-fn subscribable(request: &Request, heard: Heard) -> Result<()> {
-    let Some(refusal) = heard.refusal() else { return Ok(()) };
-    Err(Error::new(refusal.kind(), request.operation).with_name(&request.keys.name).with_source(refusal))
 }
 
 /// Waits for news, and for `rest` at most.

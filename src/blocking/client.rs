@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::barrier::Barrier;
+use super::changes::Changes;
 use super::double_barrier::DoubleBarrier;
 use super::election::Election;
 use super::latch::CountDownLatch;
@@ -21,7 +22,7 @@ use super::semaphore::Semaphore;
 use super::thread::block;
 #[cfg(feature = "blocking")]
 use crate::Executor;
-use crate::{Deadlocks, NameInUse, NameState, Quota, Result, Schedule, Stats, Warning};
+use crate::{Deadlocks, HoldChanges, NameInUse, NameState, Quota, Result, Schedule, Stats, Warning};
 
 /// A client for blocking code: see [`bowline::Client`](crate::Client). Cheap to clone.
 #[derive(Clone, Debug)]
@@ -129,6 +130,11 @@ impl Client {
     /// Those of the async method, one for each name. The outer one is [that of blocking](crate::blocking).
     pub fn look(&self, names: &[NameInUse]) -> Result<Vec<Result<NameState>>> {
         block(self.inner.executor(), "look", Box::pin(async { Ok(self.inner.look(names).await) }))
+    }
+
+    /// Reports each grant, release and loss of a name: see [`bowline::Client::changes`](crate::Client::changes).
+    pub fn changes(&self, name: NameInUse) -> Changes<HoldChanges> {
+        Changes::new(self.inner.changes(name), self.inner.executor())
     }
 
     /// Searches for programs that wait for each other's holds: see

@@ -1,17 +1,15 @@
 //! Elections.
 
-use std::fmt;
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-
+use super::changes::Changes;
 use super::guard::Guard;
 use super::marker::AnyThread;
 use super::thread::block;
-use crate::{Campaign, ElectionChange, Executor, Leader, Result, Term};
+use crate::{Campaign, ElectionChanges, Executor, Leader, Result, Term};
 
 /// An election for blocking code. Guarantees are those of [`bowline::Election`](crate::Election).
 ///
@@ -57,10 +55,9 @@ impl Election {
         block(&self.executor, "leader", Box::pin(self.inner.leader()))
     }
 
-    /// Reports who leads, and then every change: see [`bowline::Election::changes`](crate::Election::changes). Each
-    /// step of the iterator blocks until there is a change.
-    pub fn changes(&self) -> ElectionChanges {
-        ElectionChanges { inner: self.inner.changes(), executor: self.executor.clone() }
+    /// Reports who leads, and then every change: see [`bowline::Election::changes`](crate::Election::changes).
+    pub fn changes(&self) -> Changes<ElectionChanges> {
+        Changes::new(self.inner.changes(), &self.executor)
     }
 }
 
@@ -126,27 +123,5 @@ impl Deref for Leadership {
 
     fn deref(&self) -> &Term {
         &self.term
-    }
-}
-
-/// The changes of an election, for blocking code: see [`bowline::ElectionChanges`](crate::ElectionChanges). An endless
-/// iterator, which ends after [`Closed`](crate::ErrorKind::Closed).
-pub struct ElectionChanges {
-    inner: crate::ElectionChanges,
-    executor: Arc<dyn Executor>,
-}
-
-impl Iterator for ElectionChanges {
-    type Item = Result<ElectionChange>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let changes = &mut self.inner;
-        block(&self.executor, "changes", Box::pin(async { changes.next().await.transpose() })).transpose()
-    }
-}
-
-impl fmt::Debug for ElectionChanges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::changes::Changes;
 use super::guard::Guard;
 use super::marker::AnyThread;
 use super::thread::{block, this_thread};
-use crate::{Executor, HoldHandle, LockState, Result, Token, Whose};
+use crate::{Executor, HoldChanges, HoldHandle, LockState, Result, Token, Whose};
 
 /// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
 #[derive(Clone, Debug)]
@@ -54,6 +55,11 @@ impl Lock {
     pub fn resume(&self, handle: &HoldHandle) -> Result<Guard<crate::LockGuard, AnyThread>> {
         let resumed = block(&self.executor, "resume", Box::pin(self.inner.resume(handle)))?;
         Ok(Guard::new(resumed, &self.executor))
+    }
+
+    /// Reports each grant, release and loss: see [`bowline::Lock::changes`](crate::Lock::changes).
+    pub fn changes(&self) -> Changes<HoldChanges> {
+        Changes::new(self.inner.changes(), &self.executor)
     }
 
     /// Takes the lock from its holder: see [`bowline::Lock::force_release`](crate::Lock::force_release).

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::changes::Changes;
 use super::guard::{Guard, ReadGuard, UpgradableGuard, WriteGuard};
 use super::marker::AnyThread;
 use super::thread::{block, this_thread};
-use crate::{Executor, HoldHandle, Result, Revoked, RwLockState, Whose};
+use crate::{Executor, HoldChanges, HoldHandle, Result, Revoked, RwLockState, Whose};
 
 pub use change::Upgrade;
 
@@ -92,6 +93,11 @@ impl RwLock {
     pub fn resume_upgradable(&self, handle: &HoldHandle) -> Result<UpgradableGuard<AnyThread>> {
         let resumed = block(&self.executor, "resume_upgradable", Box::pin(self.inner.resume_upgradable(handle)))?;
         Ok(Guard::new(resumed, &self.executor))
+    }
+
+    /// Reports each grant, release and loss: see [`bowline::RwLock::changes`](crate::RwLock::changes).
+    pub fn changes(&self) -> Changes<HoldChanges> {
+        Changes::new(self.inner.changes(), &self.executor)
     }
 
     /// Takes the lock from its readers or its writer: see

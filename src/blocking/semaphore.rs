@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::changes::Changes;
 use super::guard::Permit;
 use super::marker::AnyThread;
 use super::thread::block;
-use crate::{Executor, HoldHandle, MergeError, Result, Revoked, SemaphoreState, Whose};
+use crate::{Executor, HoldChanges, HoldHandle, MergeError, Result, Revoked, SemaphoreState, Whose};
 
 /// A named number of permits for blocking code. Guarantees and fairness are those of
 /// [`bowline::Semaphore`](crate::Semaphore).
@@ -62,6 +63,11 @@ impl Semaphore {
     /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<SemaphoreState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
+    }
+
+    /// Reports each grant, release and loss: see [`bowline::Semaphore::changes`](crate::Semaphore::changes).
+    pub fn changes(&self) -> Changes<HoldChanges> {
+        Changes::new(self.inner.changes(), &self.executor)
     }
 
     /// Stores a limit in Redis: see [`bowline::Semaphore::set_limit`](crate::Semaphore::set_limit).

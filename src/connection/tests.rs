@@ -111,6 +111,10 @@ impl Connection for Able {
         Err(ConnectionError::Closed)
     }
 
+    async fn watch_key(&self, _: &str, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
     fn topology(&self) -> Topology {
         Topology::cluster()
     }
@@ -149,6 +153,8 @@ fn what_a_wrapper_leaves_out_is_done_by_the_inner_connection() {
     for (layer, does) in [(Layer(Some(Able)), true), (Layer(None), false)] {
         let acknowledged = layer.run_acknowledged(&[], 3, second).now_or_never().unwrap();
         assert_eq!(acknowledged.len(), usize::from(does));
+        let Err(watched) = layer.watch_key("abc", "inbox").now_or_never().unwrap() else { panic!("it watches") };
+        assert_eq!(matches!(watched, ConnectionError::Closed), does, "{watched}");
         assert_eq!(layer.node_of("abc"), if does { 3 } else { 0 });
         assert_eq!(layer.slot_of_each_server(), does.then(|| vec![5, 9]));
         assert_eq!(layer.warnings().len(), usize::from(does));

@@ -1,5 +1,6 @@
-//! The channels on which others say that a lock is free. A client subscribes each once, for all of its tasks that wait
-//! there, and ends the subscription some time after the last of them is gone.
+//! The channels on which others say that a lock is free, and the keys whose changes the server reports. A client
+//! subscribes each once, for all of its tasks that wait there, and ends the subscription some time after the last of
+//! them is gone. A watched key is called a channel here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,10 +23,16 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
-    pub(crate) fn new(executor: &Arc<dyn Executor>, connection: &Arc<dyn Connection>, engine: &Arc<Engine>) -> Self {
+    /// With the channel of the client, the names are those of keys.
+    pub(crate) fn new(
+        executor: &Arc<dyn Executor>,
+        connection: &Arc<dyn Connection>,
+        engine: &Arc<Engine>,
+        inbox: Option<String>,
+    ) -> Self {
         let (executor, connection, engine) = (Arc::clone(executor), Arc::clone(connection), Arc::clone(engine));
         let (table, is_tried) = (Mutex::default(), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { executor, connection, engine, table, is_tried }) }
+        Self { shared: Arc::new(Shared { executor, connection, engine, inbox, table, is_tried }) }
     }
 
     /// Listens to the channel until the listener is dropped. The first listener subscribes it, in a task.

@@ -3,19 +3,21 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use futures::stream::{self, BoxStream, Stream, StreamExt};
+use futures::stream::{BoxStream, Stream};
 
 use super::state::Leader;
 use crate::acquire::ticket_only::wait;
+use crate::changes::{Watcher, failed, stream_of};
 use crate::error::{Error, Result};
 use crate::handle::Primitive;
 use crate::protocol::election::change::StoredChange;
 use crate::protocol::election::{ElectionSeen, What};
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
-use crate::tuning::AGAIN;
+use crate::runtime::Executor;
 
 const GONE: &str = "the server knows nothing of the watcher any more";
 
@@ -62,27 +64,12 @@ pub struct ElectionChanges(BoxStream<'static, Result<ElectionChange>>);
 
 impl ElectionChanges {
     pub(super) fn of(primitive: &Primitive) -> Self {
-        let watcher = Watcher { primitive: primitive.clone(), known: None, leads: None, read: VecDeque::new() };
-        let changes = stream::unfold(Some((watcher, false)), |watcher| async {
-            let (mut watcher, has_failed) = watcher?;
-            if has_failed {
-                watcher.primitive.context().executor.sleep(AGAIN).await;
-            }
-            match watcher.next().await {
-                Err(error) if !error.is_retryable() => Some((Err(error), None)),
-                next => {
-                    let has_failed = next.is_err();
-                    Some((next, Some((watcher, has_failed))))
-                }
-            }
-        });
-        // A poll after the end returns `None` again.
-        Self(Box::pin(changes.fuse()))
+        let (known, leads, read) = (None, None, VecDeque::new());
+        Self(stream_of(ElectionWatcher { primitive: primitive.clone(), known, leads, read }))
     }
 
-    /// Ends after this error.
     pub(super) fn failed(error: Error) -> Self {
-        Self(stream::iter([Err(error)]).boxed())
+        Self(failed(error))
     }
 }
 
@@ -100,7 +87,7 @@ impl fmt::Debug for ElectionChanges {
     }
 }
 
-struct Watcher {
+struct ElectionWatcher {
     primitive: Primitive,
     /// The revision of the last change that was read; 0 if there was none. `None`: nothing was read.
     known: Option<u64>,
@@ -110,7 +97,13 @@ struct Watcher {
     read: VecDeque<ElectionChange>,
 }
 
-impl Watcher {
+impl Watcher for ElectionWatcher {
+    type Change = ElectionChange;
+
+    fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context().executor
+    }
+
     async fn next(&mut self) -> Result<ElectionChange> {
         const OPERATION: &str = "changes";
         loop {
@@ -129,7 +122,9 @@ impl Watcher {
             self.read(seen);
         }
     }
+}
 
+impl ElectionWatcher {
     fn read(&mut self, seen: ElectionSeen) {
         let last = seen.changes.last().map(|change| change.revision);
         match self.known {

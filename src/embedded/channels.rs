@@ -77,6 +77,14 @@ impl Channels {
         queues.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        self.listeners.keys().cloned().collect()
+    }
+
     pub(super) fn listeners(&self, channel: &[u8]) -> usize {
         self.listeners.get(channel).map_or(0, Vec::len)
     }

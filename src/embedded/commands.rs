@@ -70,7 +70,13 @@ pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaA
     if let Some(refusal) = database.refusal.as_ref().filter(|_| WRITES.contains(known)) {
         return Err(Failure(refusal.clone().into()));
     }
-    run(database, args)
+    let answer = run(database, args)?;
+    if WRITES.contains(known) {
+        // Those of the commands that take several keys take nothing else.
+        let keys = if *most == MANY && ["DEL", "UNLINK"].contains(known) { args } else { &args[..1] };
+        keys.iter().for_each(|key| database.watches.changed(key));
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use futures::stream::{BoxStream, Stream};
 
 use super::channels::Queue;
 use super::interpreter::Program;
-use super::shared::Shared;
+use super::shared::{Shared, Subject};
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::yield_once;
@@ -29,7 +29,7 @@ pub struct EmbeddedConnection {
 #[derive(Default)]
 struct Open {
     closed: bool,
-    subscriptions: Vec<(String, Arc<Queue>)>,
+    subscriptions: Vec<(Subject, String, Arc<Queue>)>,
 }
 
 impl EmbeddedConnection {
@@ -51,17 +51,20 @@ impl EmbeddedConnection {
         self.server.run(Program::Script(call.script), call.keys.iter().map(|key| key.as_bytes()), args)
     }
 
-    fn listen(&self, channel: &str) -> Result<Subscription, ConnectionError> {
+    fn listen(&self, subject: Subject, name: &str) -> Result<Subscription, ConnectionError> {
         let mut open = lock(&self.open);
         if open.closed {
             return Err(ConnectionError::Closed);
         }
-        let (queue, channel) = (Arc::new(Queue::default()), channel.to_owned());
-        self.server.with(|_, database| database.channels.subscribe(channel.as_bytes(), &queue));
+        let (queue, name) = (Arc::new(Queue::default()), name.to_owned());
+        self.server.with(|_, database| match subject {
+            Subject::Channel => database.channels.subscribe(name.as_bytes(), &queue),
+            Subject::Key => database.watches.watch(name.as_bytes(), &queue),
+        });
         // If this list holds the only reference, the reader has dropped its subscription.
-        open.subscriptions.retain(|(_, queue)| Arc::strong_count(queue) > 1);
-        open.subscriptions.push((channel.clone(), queue.clone()));
-        Ok(Subscription { server: self.server.clone(), channel, queue })
+        open.subscriptions.retain(|(_, _, queue)| Arc::strong_count(queue) > 1);
+        open.subscriptions.push((subject, name.clone(), queue.clone()));
+        Ok(Subscription { server: self.server.clone(), subject, name, queue })
     }
 }
 
@@ -91,7 +94,13 @@ impl Connection for EmbeddedConnection {
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let subscription = self.listen(channel)?;
+        let subscription = self.listen(Subject::Channel, channel)?;
+        yield_once().await;
+        Ok(subscription.boxed())
+    }
+
+    async fn watch_key(&self, key: &str, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let subscription = self.listen(Subject::Key, key)?;
         yield_once().await;
         Ok(subscription.boxed())
     }
@@ -111,8 +120,8 @@ impl Connection for EmbeddedConnection {
             open.closed = true;
             std::mem::take(&mut open.subscriptions)
         };
-        for (channel, queue) in subscriptions {
-            self.server.unsubscribe(&channel, &queue);
+        for (subject, name, queue) in subscriptions {
+            self.server.end(subject, &name, &queue);
             queue.end();
         }
     }
@@ -133,7 +142,8 @@ impl fmt::Debug for EmbeddedConnection {
 /// Dropping it unsubscribes.
 struct Subscription {
     server: Arc<Shared>,
-    channel: String,
+    subject: Subject,
+    name: String,
     queue: Arc<Queue>,
 }
 
@@ -147,6 +157,6 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.server.unsubscribe(&self.channel, &self.queue);
+        self.server.end(self.subject, &self.name, &self.queue);
     }
 }

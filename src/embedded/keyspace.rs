@@ -8,6 +8,7 @@ use super::answer::Failure;
 use super::channels::Channels;
 use super::identity::Identity;
 use super::values::{Hash, SortedSet};
+use super::watches::Watches;
 
 /// The value of one key, as returned by [`Server::dump`](super::Server::dump).
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,7 @@ pub(super) struct Database {
     /// The time at which the current script started.
     now: Duration,
     pub(super) channels: Channels,
+    pub(super) watches: Watches,
     /// The error line that answers every write, if writes are refused.
     pub(super) refusal: Option<String>,
     pub(super) identity: Identity,
@@ -97,6 +99,7 @@ impl Database {
         while self.expiries.first().is_some_and(|(expires, _)| *expires < now) {
             if let Some((_, key)) = self.expiries.pop_first() {
                 self.keys.remove(&key);
+                self.watches.changed(&key);
             }
         }
     }
@@ -172,6 +175,7 @@ impl Database {
     }
 
     pub(super) fn flush(&mut self) {
+        self.watches.flushed();
         self.keys.clear();
         self.expiries.clear();
     }

@@ -9,6 +9,15 @@ use super::keyspace::Database;
 use crate::connection::{ConnectionError, Reply};
 use crate::mutex::lock;
 
+/// What a subscription is about.
+#[derive(Clone, Copy)]
+pub(super) enum Subject {
+    /// The messages of a channel.
+    Channel,
+    /// The changes of a key.
+    Key,
+}
+
 pub(super) struct Shared {
     state: Mutex<ServerState>,
 }
@@ -29,12 +38,21 @@ impl Shared {
 
     /// Reads or changes the clock and the data, while no script runs.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Clock, &mut Database) -> T) -> T {
-        let ServerState { clock, database, .. } = &mut *lock(&self.state);
-        work(clock, &mut lock(database))
+        let (done, wakers) = {
+            let ServerState { clock, database, .. } = &mut *lock(&self.state);
+            let mut database = lock(database);
+            let done = work(clock, &mut database);
+            (done, database.watches.report())
+        };
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        done
     }
 
-    pub(super) fn unsubscribe(&self, channel: &str, queue: &Arc<Queue>) {
-        self.with(|_, database| database.channels.unsubscribe(channel.as_bytes(), queue));
+    pub(super) fn end(&self, subject: Subject, name: &str, queue: &Arc<Queue>) {
+        self.with(|_, database| match subject {
+            Subject::Channel => database.channels.unsubscribe(name.as_bytes(), queue),
+            Subject::Key => database.watches.unwatch(name.as_bytes(), queue),
+        });
     }
 
     pub(super) fn run<'a>(
@@ -48,7 +66,10 @@ impl Shared {
             let now = state.clock.now();
             lock(&state.database).begin(now);
             let answer = state.interpreter().and_then(|interpreter| interpreter.run(program, keys, args));
-            let wakers = lock(&state.database).channels.take_wakers();
+            let mut database = lock(&state.database);
+            let mut wakers = database.channels.take_wakers();
+            wakers.extend(database.watches.report());
+            drop(database);
             (answer, wakers)
         };
         // A waker is foreign code, so it runs after the server is unlocked.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::NameInUse;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::{Access, Labels, WaiterState, clients_of};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -65,16 +65,20 @@ pub(crate) async fn look(context: &Context, names: &[NameInUse]) -> Vec<Result<N
 
 impl NameState {
     fn of(name: NameInUse, Seen { holds, waiters, queue, .. }: Seen, labels: &Labels) -> Self {
-        let hold = |SeenHold { id, token, left: remaining, claim }| {
-            let client = AttemptId::client_of(&id);
-            let token = Some(token).filter(|token| *token != Token::NONE);
-            HoldState { client, label: labels.get(client), access: Access::of(claim), token, remaining }
-        };
+        let holds = holds.into_iter().map(|hold| HoldState::of(hold, labels)).collect();
         let queue = match name.kind {
             PrimitiveKind::Barrier | PrimitiveKind::DoubleBarrier => labels.parties(queue),
             _ => labels.queue(queue),
         };
-        Self { name, holds: holds.into_iter().map(hold).collect(), waiters, queue }
+        Self { name, holds, waiters, queue }
+    }
+}
+
+impl HoldState {
+    pub(super) fn of(SeenHold { id, token, left: remaining, claim }: SeenHold, labels: &Labels) -> Self {
+        let client = AttemptId::client_of(&id);
+        let token = Some(token).filter(|token| *token != Token::NONE);
+        Self { client, label: labels.get(client), access: Access::of(claim), token, remaining }
     }
 }
 
@@ -119,6 +123,26 @@ fn keys_of(context: &Context, operation: &'static str, NameInUse { kind, name }:
     };
     let keys = kinds.iter().map(|kind| Keys::new(&context.config.prefix, *kind, name));
     keys.map(|keys| keys.map_err(|error| error.during(operation))).collect()
+}
+
+/// The keys of a name whose main key changes with each hold.
+pub(super) fn key_of_holds(context: &Context, operation: &'static str, name: &NameInUse) -> Result<Keys> {
+    let refused = match name.kind {
+        PrimitiveKind::Lock
+        | PrimitiveKind::RwLock
+        | PrimitiveKind::Semaphore
+        | PrimitiveKind::Once
+        | PrimitiveKind::Election => None,
+        PrimitiveKind::RedLock => Some((ErrorKind::Unsupported, "no single server knows who holds it")),
+        PrimitiveKind::Latch | PrimitiveKind::Barrier | PrimitiveKind::DoubleBarrier | PrimitiveKind::RateLimiter => {
+            Some((ErrorKind::InvalidInput, "nobody can hold it"))
+        }
+    };
+    if let Some((kind, reason)) = refused {
+        return Err(Error::because(kind, operation, format!("{name}: {reason}")).with_name(&name.name));
+    }
+    let keys = keys_of(context, operation, name)?.into_iter().next();
+    keys.ok_or_else(|| Error::new(ErrorKind::InvalidInput, operation).with_name(&name.name))
 }
 
 /// Repeats the calls that fail until they are answered, but no longer than the client's retry timeout.

@@ -32,6 +32,9 @@ pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
 /// How many of the waiters of a name are listed one by one.
 pub(crate) const MAX_LISTED: u32 = 100;
 
+/// The most holds of a name that one look lists.
+pub(crate) const MOST_INSPECTED: usize = 1000;
+
 /// How long the label of a client lives after it was stored last. A client stores it three times as often.
 pub(crate) const LABEL_TTL: Duration = Duration::from_secs(15 * 60);
 
@@ -100,7 +103,7 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("MAX_EXCEEDING", 256),
     ("MAX_TOLD", 1000),
     ("MAX_FORGOTTEN", 16),
-    ("MAX_INSPECTED", 1000),
+    ("MAX_INSPECTED", MOST_INSPECTED as u64),
     // The most tickets that one call looks at to drop some, and the most that it drops: a removal searches the list.
     ("MAX_LOOKED_AT", 1000),
     ("MAX_REMOVED", 256),

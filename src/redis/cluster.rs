@@ -9,7 +9,7 @@
 //! | `calls` | sends each call from node to node until one executes it |
 //! | `hand` | hands calls to one node |
 //! | `sure` | asks other nodes to confirm late answers |
-//! | `subscription` | subscribes at any master, if the servers have no shard channels |
+//! | `subscription` | subscribes at any master, if the servers have no shard channels; watches keys at the masters of their slots |
 //! | `shard_probe` | finds out whether the servers have shard channels |
 //! | `sharded` | subscribes shard channels at the masters of their slots |
 //! | `blocking` | sends the last calls after the runtime has ended |
@@ -30,6 +30,7 @@ use super::dial::Dial;
 use super::failure::Failure;
 use super::link::Link;
 use super::link::calls::Answer;
+use super::subscribe::Subject;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
@@ -122,6 +123,13 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    async fn follow(&self, subject: Subject<'_>) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(subscription::subscribe(&self.router, subject, number).await?.boxed())
+    }
+}
+
 #[async_trait]
 impl Connection for Cluster {
     fn inner(&self) -> Option<&dyn Connection> {
@@ -149,8 +157,15 @@ impl Connection for Cluster {
         if let Some(channels) = self.sharded.as_ref().filter(|_| slot::is_tagged(channel)) {
             return Ok(sharded::subscribe(&self.router, channels, channel).await?.boxed());
         }
-        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(subscription::subscribe(&self.router, channel, number).await?.boxed())
+        self.follow(Subject::Channel(channel)).await
+    }
+
+    async fn watch_key(
+        &self,
+        key: &str,
+        inbox: &str,
+    ) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.follow(Subject::Key { key, inbox }).await
     }
 
     fn topology(&self) -> Topology {

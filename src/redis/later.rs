@@ -59,6 +59,15 @@ impl InBackground {
         self.first.made_within(limit).await.err().unwrap_or_else(only_now)
     }
 
+    /// For those who subscribe. Fails after the first attempt that fails: the caller has something to report, and
+    /// subscribes again.
+    async fn made_within_timeout(&self) -> std::result::Result<&dyn Connection, ConnectionError> {
+        if self.made().is_none() {
+            self.first.attempted_within(self.timeout).await;
+        }
+        self.made().ok_or_else(|| self.first.missing().unwrap_or(ConnectionError::Closed))
+    }
+
     /// As [`not_executed`](Self::not_executed), for each of the calls.
     async fn none_executed<T>(
         &self,
@@ -102,15 +111,16 @@ impl Connection for InBackground {
         }
     }
 
-    /// Fails after the first attempt that fails: the caller has something to report, and subscribes again.
     async fn subscribe(&self, channel: &str) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
-        if self.made().is_none() {
-            self.first.attempted_within(self.timeout).await;
-        }
-        match self.made() {
-            Some(made) => made.subscribe(channel).await,
-            None => Err(self.first.missing().unwrap_or(ConnectionError::Closed)),
-        }
+        self.made_within_timeout().await?.subscribe(channel).await
+    }
+
+    async fn watch_key(
+        &self,
+        key: &str,
+        inbox: &str,
+    ) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.made_within_timeout().await?.watch_key(key, inbox).await
     }
 
     /// That of a single server, until the server's is known.

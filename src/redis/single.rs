@@ -16,7 +16,7 @@ use super::link::Link;
 use super::link::acknowledging::Acknowledging;
 use super::link::calls::{self, Answer, Waiting};
 use super::link::supervisor;
-use super::subscribe::at_one_server;
+use super::subscribe::{Subject, at_one_server};
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 
 /// Dropping it ends its tasks and closes its sockets.
@@ -39,6 +39,13 @@ impl Single {
             Ok(Err(failure)) => Err(Some(failure)),
             Err(oneshot::Canceled) => Err(None),
         }
+    }
+}
+
+impl Single {
+    async fn follow(&self, subject: Subject<'_>) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(at_one_server(&self.link, subject, number).await?.boxed())
     }
 }
 
@@ -66,8 +73,11 @@ impl Connection for Single {
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(at_one_server(&self.link, channel, number).await?.boxed())
+        self.follow(Subject::Channel(channel)).await
+    }
+
+    async fn watch_key(&self, key: &str, inbox: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.follow(Subject::Key { key, inbox }).await
     }
 
     fn topology(&self) -> Topology {

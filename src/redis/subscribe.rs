@@ -1,4 +1,4 @@
-//! A subscription: a socket of its own, kept up by a task of its own.
+//! A subscription: a socket of its own, kept up by a task of its own. A watch of a key is one, too.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -31,6 +31,24 @@ mod keeper;
 mod one_server;
 mod proof;
 
+/// What a socket is opened for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject<'a> {
+    /// The messages of a channel.
+    Channel(&'a str),
+    /// The changes of a key. The inbox is a channel of the client's own.
+    Key { key: &'a str, inbox: &'a str },
+}
+
+impl Subject<'_> {
+    /// The channel or the key.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Channel(name) | Self::Key { key: name, .. } => name,
+        }
+    }
+}
+
 /// The receiving end. Dropping it ends the task and closes the socket.
 #[derive(Debug)]
 pub(super) struct Subscription {
@@ -59,13 +77,14 @@ impl Notices {
 
     /// Passes on the message that the server has pushed, if it is one. Called by the driver of a socket.
     pub(super) fn push(&self, push: PushInfo, proven: Option<u64>) -> Result<(), SendError> {
-        match (push.kind, push.data.into_iter().nth(1)) {
-            (PushKind::Message, Some(Value::BulkString(payload))) => {
-                let notice = ProvenNotice { notice: Notice::Message(payload), proven };
-                self.0.unbounded_send(notice).map_err(|_| SendError)
-            }
-            _ => Ok(()),
-        }
+        let message = match (push.kind, push.data.into_iter().nth(1)) {
+            (PushKind::Message, Some(Value::BulkString(payload))) => payload,
+            // Which keys have changed, or all of them, does not matter to who watches one.
+            (PushKind::Invalidate, _) => Vec::new(),
+            _ => return Ok(()),
+        };
+        let notice = ProvenNotice { notice: Notice::Message(message), proven };
+        self.0.unbounded_send(notice).map_err(|_| SendError)
     }
 }
 
@@ -85,7 +104,8 @@ impl Stream for Subscription {
 }
 
 /// Returns when the subscription is confirmed and, if needed, proven. Connection errors are retried until the deadline,
-/// a refusal is not. `commands` is the connection whose server has to have the subscription.
+/// a refusal is not. `commands` is the connection whose server has to have the subscription. `channel` is a key if the
+/// source watches keys.
 pub(super) async fn subscribe(
     source: impl Source,
     commands: Option<Arc<Link>>,

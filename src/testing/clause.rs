@@ -47,6 +47,7 @@ clauses! {
     Restored: "A subscription that was interrupted is restored.",
     Unsubscribes: "Dropping the stream of a subscription ends it on the server.",
     DroppedSubscribe: "No subscription remains of a `subscribe` that was dropped.",
+    WatchedKeys: "Every change of a watched key is reported, or `watch_key` fails with `Unsupported`.",
     CloseFailsCalls: "After `close`, calls under way and later ones fail with `Closed`, and no later one is executed.",
     CloseEndsStreams: "After `close`, the streams of subscriptions end.",
     DropCloses: "Dropping the connection closes it.",

@@ -59,6 +59,7 @@ const CHECKS: &[(Clause, Check)] = checks![
     Gaps: gaps::told,
     BothGaps: gaps::told_twice,
     Restored: gaps::restored,
+    WatchedKeys: messages::watched_keys,
     CloseFailsCalls: closing::fails_calls,
     CloseEndsStreams: closing::ends_streams,
     DropCloses: closing::by_drop,

@@ -175,7 +175,8 @@ fn arguments(process: &Process, args: &[String]) -> Vec<OsString> {
     all.extend(["--unixsocket".into(), socket, "--dir".into(), process.dir().as_os_str().to_owned()]);
     all.extend(["--save", "", "--appendonly", "no", "--daemonize", "no"].map(OsString::from));
     all.extend(["--user", "bowline", "on", ">secret"].map(OsString::from));
-    all.extend(documented_rights().into_iter().chain(documented_right_to_list()).map(OsString::from));
+    let more = documented_right_to_list().into_iter().chain(documented_right_to_watch());
+    all.extend(documented_rights().into_iter().chain(more).map(OsString::from));
     if args.iter().any(|arg| arg == "--cluster-enabled") {
         all.extend(documented_rights_in_a_cluster().into_iter().map(OsString::from));
     }
@@ -201,6 +202,11 @@ pub fn documented_rights_to_shard_channels() -> Vec<&'static str> {
 /// What docs/acl.md adds for those who list names.
 pub fn documented_right_to_list() -> Vec<&'static str> {
     rights_after("ACL SETUSER bowline +scan")
+}
+
+/// What docs/acl.md adds for those who watch who holds a name.
+pub fn documented_right_to_watch() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +client|tracking")
 }
 
 /// The first right that docs/acl.md adds for locks of Redisson. The others are patterns.

@@ -56,7 +56,7 @@ fn a_manager_keeps_the_contract() {
         };
         let report = check(executor.clone(), connect).await.unwrap();
         assert_eq!(clauses(report.not_checked()), [Clause::WithoutRuntime]);
-        assert_eq!(report.kept().count(), 26);
+        assert_eq!(report.kept().count(), 27);
     });
 }
 

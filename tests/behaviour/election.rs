@@ -5,7 +5,9 @@ mod work;
 
 use std::time::{Duration, SystemTime};
 
-use bowline::{ElectionChange, ErrorKind, Leader, MAX_LABEL, MAX_LEADER_VALUE, NameInUse, PrimitiveKind, Token};
+use bowline::{
+    ElectionChange, ElectionChanges, ErrorKind, Leader, MAX_LABEL, MAX_LEADER_VALUE, NameInUse, PrimitiveKind, Token,
+};
 use futures::future::join_all;
 
 use crate::lab::{Changes, Env, TestClient, on_every_server};
@@ -38,7 +40,7 @@ fn shown(change: ElectionChange) -> (String, Token) {
     }
 }
 
-async fn next(env: &Env, changes: &mut Changes) -> (String, Token) {
+async fn next(env: &Env, changes: &mut Changes<ElectionChanges>) -> (String, Token) {
     shown(env.soon("a change", changes.next()).await.unwrap().unwrap())
 }
 
@@ -191,7 +193,7 @@ async fn changes_that_are_no_longer_known_are_reported_as_missed(env: Env) {
 }
 
 /// The term that is reported after `Missed`, with the last value.
-async fn missed(env: &Env, changes: &mut Changes) -> Token {
+async fn missed(env: &Env, changes: &mut Changes<ElectionChanges>) -> Token {
     assert_eq!(env.soon("a change", changes.next()).await.unwrap().unwrap(), ElectionChange::Missed);
     let present = env.soon("a change", changes.next()).await.unwrap().unwrap();
     let ElectionChange::Elected(leader) = present else { panic!("{present:?}") };

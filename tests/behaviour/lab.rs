@@ -3,6 +3,7 @@
 
 mod acquire;
 mod barrier;
+mod changes;
 mod client;
 pub(crate) mod cost;
 mod double_barrier;
@@ -22,9 +23,9 @@ use bowline::{ConfigBuilder, blocking};
 use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use acquire::Acquire;
 pub(crate) use barrier::Barrier;
+pub(crate) use changes::Changes;
 pub(crate) use client::Client;
 pub(crate) use double_barrier::{DoubleBarrier, Inside};
-pub(crate) use election::Changes;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, RedissonGuard, UpgradableGuard, Upgrade, WriteGuard};
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;

@@ -15,6 +15,7 @@ use bowline_testkit as support;
 mod ask;
 mod barrier;
 mod blocking;
+mod changes;
 mod double_barrier;
 mod drop_waiters;
 mod election;

@@ -11,6 +11,7 @@
 use bowline_testkit as support;
 
 mod acknowledged;
+mod changes;
 mod connecting;
 mod counts;
 mod cut_off;

@@ -17,6 +17,7 @@ mod background;
 mod barrier;
 mod bounds;
 mod change;
+mod changes;
 mod cohort;
 mod double_barrier;
 mod drain;

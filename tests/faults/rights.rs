@@ -29,6 +29,7 @@ fn the_documented_rule_has_the_rights_that_are_needed_and_no_others() {
     assert_eq!(documented, expected, "docs/acl.md is not what sharded messages need");
     assert!(commands.remove("SCAN"));
     assert_eq!(server::documented_right_to_list(), ["+scan"], "docs/acl.md is not what lists of names need");
+    assert_eq!(server::documented_right_to_watch(), ["+client|tracking"], "docs/acl.md is not what changes need");
     assert!(commands.remove("INCRBY"));
     assert_eq!(server::documented_right_to_count(), "+incrby", "docs/acl.md is not what locks of Redisson need");
     commands.extend(OWN.map(str::to_owned));

@@ -24,6 +24,7 @@ mod faults;
 mod subscription;
 
 pub use connection::SimConnection;
+pub use subscription::Subject;
 
 /// As the adapters do it: every call has a deadline.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
@@ -61,8 +62,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The answer to this call has reached the process.
     fn answered(&self, call: Call<'_>, reply: &Reply);
 
-    /// The messages of a channel, from now on.
-    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice>;
+    /// The messages of a channel, or the changes of a key, from now on.
+    fn listen(&self, node: Node, subject: &Subject) -> BoxStream<'static, Notice>;
 
     /// How long the server stands still from now.
     fn frozen_for(&self) -> Duration;

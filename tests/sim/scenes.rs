@@ -19,6 +19,7 @@ mod leases;
 mod limiter;
 mod many;
 mod masters;
+mod observed;
 mod once;
 mod queue;
 mod requests;
@@ -44,6 +45,7 @@ pub fn seeds_of(name: &str) -> u64 {
         | "rate"
         | "barrier"
         | "double_barrier"
+        | "observed"
         | "elections_over_masters" => SEEDS.min(16),
         _ => SEEDS,
     }
@@ -53,6 +55,7 @@ pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 
 /// Every scene by its name.
 pub const SCENES: &[(&str, Scene)] = &[
+    ("observed", |stage| Box::pin(observed::observed(stage))),
     ("woken_by_java", |stage| Box::pin(java::woken_by_java(stage))),
     ("beside_java", |stage| Box::pin(java::beside_java(stage))),
     ("missed_revocation", |stage| Box::pin(leases::missed_revocation(stage))),

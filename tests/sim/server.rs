@@ -17,7 +17,7 @@ use crate::guard::What;
 use crate::judge::latch::{is_first, is_telling, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
 use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
-use crate::network::{Backend, Way, at_once};
+use crate::network::{Backend, Subject, Way, at_once};
 use crate::nodes::{self, LOCAL_KEYS, Node, Nodes, SHARDED, SPY, slot};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -403,8 +403,13 @@ impl Backend for SimServer {
         }
     }
 
-    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
-        let messages = at_once(self.nodes.at(node).1.subscribe(channel)).unwrap();
+    fn listen(&self, node: Node, subject: &Subject) -> BoxStream<'static, Notice> {
+        let connection = &self.nodes.at(node).1;
+        let channel = match subject {
+            Subject::Channel(channel) => channel,
+            Subject::Key(key) => return at_once(connection.watch_key(key, "")).unwrap(),
+        };
+        let messages = at_once(connection.subscribe(channel)).unwrap();
         let listening = Listening::new(self, node, channel);
         messages
             .map(move |message| {

@@ -21,7 +21,7 @@ fn check(version: RespVersion) {
             let report = checked.await.unwrap();
             let not_checked: Vec<Clause> = report.not_checked().map(|(clause, _)| clause).collect();
             assert_eq!(not_checked, [Clause::WithoutRuntime]);
-            assert_eq!(report.kept().count(), 26);
+            assert_eq!(report.kept().count(), 27);
         }
     });
 }

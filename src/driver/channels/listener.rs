@@ -8,6 +8,7 @@ use futures::future::{Either, select};
 
 use super::shared::{Channel, Shared, Subscription};
 use crate::connection::ConnectionError;
+use crate::error::{Error, Result};
 use crate::mutex::lock;
 use crate::until::until;
 
@@ -24,11 +25,13 @@ impl Heard {
         matches!(self.subscription, Subscription::Open)
     }
 
-    /// Why the channel is not subscribed, and will not be by another attempt.
-    pub(crate) fn refusal(self) -> Option<ConnectionError> {
-        match self.subscription {
-            Subscription::Failed(error) if !error.kind().is_retryable() => Some(error),
-            _ => None,
+    /// Fails if the channel is not subscribed, and will not be by another attempt.
+    pub(crate) fn check(&self, operation: &'static str, name: &str) -> Result<()> {
+        match &self.subscription {
+            Subscription::Failed(error) if !error.kind().is_retryable() => {
+                Err(Error::new(error.kind(), operation).with_name(name).with_source(error.clone()))
+            }
+            _ => Ok(()),
         }
     }
 }

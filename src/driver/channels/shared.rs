@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) connection: Arc<dyn Connection>,
     pub(super) engine: Arc<Engine>,
+    /// The channel of the client, if the names are those of keys.
+    pub(super) inbox: Option<String>,
     pub(super) table: Mutex<Table>,
     /// Whether the user may publish to such a channel.
     pub(super) is_tried: AtomicBool,
@@ -107,7 +109,11 @@ impl Shared {
     pub(super) async fn read(&self, name: &str) {
         let mut backoff = Backoff::new(INBOX, self.engine.jitter_seed());
         loop {
-            match self.connection.subscribe(name).await {
+            let subscribed = match &self.inbox {
+                Some(inbox) => self.connection.watch_key(name, inbox),
+                None => self.connection.subscribe(name),
+            };
+            match subscribed.await {
                 Ok(mut notices) => {
                     self.set(name, Subscription::Open);
                     while let Some(notice) = notices.next().await {
@@ -115,6 +121,7 @@ impl Shared {
                             // What the message says does not matter: whoever waits asks the server.
                             Notice::Message(_) if mutant::on(Mutant::AnnouncementIgnored) => {}
                             Notice::Message(_) => self.add_news(name),
+                            Notice::Gap if self.inbox.is_some() && mutant::on(Mutant::WatchGapIgnored) => {}
                             // After a refusal, it is subscribed again.
                             Notice::Gap => self.set(name, Subscription::Open),
                             Notice::Refused(refusal) => {

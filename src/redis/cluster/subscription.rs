@@ -1,4 +1,4 @@
-//! A subscription in a cluster: one socket at any master.
+//! A subscription in a cluster: one socket at any master. The watch of a key has it at the master of the key's slot.
 //!
 //! What any node publishes reaches all of them over the cluster's bus, so it does not matter which one has the socket.
 //! That node has to be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and
@@ -6,7 +6,7 @@
 //!
 //! | event | what follows |
 //! |---|---|
-//! | the socket ends, the node says `fail`, or it is no longer a master | a gap, another socket, a gap |
+//! | the socket ends, the node says `fail`, it is no longer a master, or no longer that of the slot | a gap, another socket, a gap |
 //! | a link for commands was made anew, or a master was replaced | a gap |
 
 use std::future::Future;
@@ -22,13 +22,15 @@ use super::super::convert;
 use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
-use super::super::subscribe::{self, Notices, Proven, Source, Subscription};
+use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription};
 use super::host::Host;
+use super::map::SlotMap;
 use super::place::Place;
 use super::reading::is_up;
 use super::router::Router;
 use crate::connection::{ConnectionError, Notice, Reply};
 use crate::mutant::{self, Mutant};
+use crate::protocol::slot;
 use crate::runtime::Executor;
 
 /// How often a node is asked whether it still belongs to the cluster.
@@ -37,18 +39,51 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(2);
 /// See [`subscribe`](subscribe::subscribe).
 pub(super) async fn subscribe(
     router: &Arc<Router>,
-    channel: &str,
+    subject: Subject<'_>,
     number: u64,
 ) -> Result<Subscription, ConnectionError> {
     let seed = router.seed.wrapping_add(number);
-    subscribe::subscribe(AnyMaster { router: Arc::clone(router), next: seed }, None, channel, seed).await
+    let at = match subject {
+        Subject::Channel(_) => At::AnyMaster(seed),
+        Subject::Key { key, .. } => At::MasterOf(slot::of(key)),
+    };
+    subscribe::subscribe(InCluster { router: Arc::clone(router), at }, None, subject.name(), seed).await
 }
 
-struct AnyMaster {
+struct InCluster {
     router: Arc<Router>,
+    at: At,
+}
+
+/// Where the socket leads.
+enum At {
     /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are
     /// spread.
-    next: u64,
+    AnyMaster(u64),
+    /// To the master of this slot.
+    MasterOf(u16),
+}
+
+impl At {
+    /// The node of the next attempt.
+    fn next(&mut self, map: &SlotMap) -> Option<Host> {
+        match self {
+            Self::AnyMaster(next) => {
+                let count = u64::try_from(map.masters().len()).unwrap_or(1).max(1);
+                let place = usize::try_from(*next % count).unwrap_or(0);
+                *next = next.wrapping_add(1);
+                map.masters().get(place).cloned()
+            }
+            Self::MasterOf(slot) => map.owner(*slot).cloned(),
+        }
+    }
+
+    fn is_at(&self, host: &Host, map: &SlotMap) -> bool {
+        match self {
+            Self::AnyMaster(_) => map.masters().contains(host),
+            Self::MasterOf(slot) => map.owner(*slot) == Some(host),
+        }
+    }
 }
 
 /// A socket that is subscribed.
@@ -59,7 +94,7 @@ struct Socket {
     gaps: u64,
 }
 
-impl Source for AnyMaster {
+impl Source for InCluster {
     type Socket = Socket;
 
     fn executor(&self) -> &Arc<dyn Executor> {
@@ -77,24 +112,32 @@ impl Source for AnyMaster {
         progress: &Arc<DialProgress>,
     ) -> Result<Socket, Failure> {
         let (router, gaps) = (&self.router, self.router.signals.gaps());
-        let map = router.map();
-        let count = u64::try_from(map.masters().len()).unwrap_or(1).max(1);
-        let place = usize::try_from(self.next % count).unwrap_or(0);
-        self.next = self.next.wrapping_add(1);
-        let host = map.masters().get(place).ok_or_else(|| Failure::Io("no master is known".to_owned()))?;
+        let host = self.at.next(&router.map()).ok_or_else(|| Failure::Io("no master is known".to_owned()));
         let notices = notices.clone();
         let push = Arc::new(move |push: PushInfo| notices.push(push, None));
-        let mut fresh = open(router, host, push, progress).await?;
-        fresh.subscribe(&[channel]).await?;
-        Ok(Socket { host: host.clone(), fresh, gaps })
+        let opened = async {
+            let host = host?;
+            let mut fresh = open(router, &host, push, progress).await?;
+            match self.at {
+                At::AnyMaster(_) => fresh.subscribe(&[channel]).await?,
+                At::MasterOf(_) => fresh.track(channel).await?,
+            }
+            Ok(Socket { host, fresh, gaps })
+        };
+        opened.await.inspect_err(|_| {
+            // Another master may serve the slot by now.
+            if let At::MasterOf(_) = self.at {
+                router.signals.suspect_map();
+            }
+        })
     }
 
-    /// Every master passes on what any other master publishes.
+    /// Every master passes on what any other master publishes, and no other one is asked to report a key's changes.
     async fn prove(&mut self, _: &mut Socket) -> Proven {
         Proven::Yes
     }
 
-    /// Reads as long as the node is a master of the cluster.
+    /// Reads as long as the node is a master of the cluster, and that of the slot.
     async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
         let (router, Fresh { connection, driver, .. }) = (&*self.router, &mut socket.fresh);
         let heartbeat = async {
@@ -112,9 +155,9 @@ impl Source for AnyMaster {
         let watched = async {
             let mut gaps = socket.gaps;
             loop {
-                router.disturbed(gaps, &socket.host).await;
-                let is_master = router.map().masters().contains(&socket.host);
-                if router.is_closed() || !(is_master || mutant::on(Mutant::SubscriptionLeftBehind)) {
+                router.disturbed(gaps, |map| self.at.is_at(&socket.host, map)).await;
+                let is_there = self.at.is_at(&socket.host, &router.map());
+                if router.is_closed() || !(is_there || mutant::on(Mutant::SubscriptionLeftBehind)) {
                     return;
                 }
                 gaps = router.signals.gaps();

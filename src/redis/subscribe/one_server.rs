@@ -23,7 +23,7 @@ use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::link::Link;
 use super::proof::{self, Proof};
-use super::{Notices, Proven, Source, Subscription, subscribe};
+use super::{Notices, Proven, Source, Subject, Subscription, subscribe};
 use crate::connection::ConnectionError;
 use crate::observe;
 use crate::runtime::Executor;
@@ -34,21 +34,27 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// See [`subscribe`].
 pub(in super::super) async fn at_one_server(
     link: &Arc<Link>,
-    channel: &str,
+    subject: Subject<'_>,
     number: u64,
 ) -> Result<Subscription, ConnectionError> {
-    let source = OneServer { link: Arc::clone(link), refuted: 0 };
-    subscribe(source, Some(Arc::clone(link)), channel, link.seed.wrapping_add(number)).await
+    let inbox = match subject {
+        Subject::Channel(_) => None,
+        Subject::Key { inbox, .. } => Some(inbox.to_owned()),
+    };
+    let source = OneServer { link: Arc::clone(link), inbox, refuted: 0 };
+    subscribe(source, Some(Arc::clone(link)), subject.name(), link.seed.wrapping_add(number)).await
 }
 
 struct OneServer {
     /// The connection for commands.
     link: Arc<Link>,
+    /// The channel of the client, if a key is watched. The user may not subscribe a channel that begins like the key.
+    inbox: Option<String>,
     /// The number of failed proofs in a row.
     refuted: u64,
 }
 
-/// A socket that is subscribed to the channel and to its own probe.
+/// A socket that is subscribed to the channel, or watches the key, and is subscribed to its own probe.
 struct Socket {
     fresh: Fresh,
     probe: String,
@@ -87,8 +93,14 @@ impl Source for OneServer {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
         })?;
-        let probe = proof::probe(channel);
-        fresh.subscribe(&[channel, &probe]).await?;
+        let probe = proof::probe(self.inbox.as_deref().unwrap_or(channel));
+        match self.inbox {
+            None => fresh.subscribe(&[channel, &probe]).await?,
+            Some(_) => {
+                fresh.subscribe(&[&probe]).await?;
+                fresh.track(channel).await?;
+            }
+        }
         Ok(Socket { fresh, probe, proven })
     }
 

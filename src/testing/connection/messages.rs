@@ -4,7 +4,8 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 
 use super::lab::{Lab, polled};
-use crate::connection::{Connection, Notice};
+use crate::connection::{Connection, ConnectionError, Notice};
+use crate::error::ErrorKind;
 use crate::testing::report::{Checked, Failing, ensure, failed, not_checked};
 
 pub(super) type Notices = BoxStream<'static, Notice>;
@@ -139,6 +140,30 @@ pub(super) async fn dropped_subscribe(lab: &Lab<'_>) -> Checked {
     drop(subscribe(&*connection, &counted(lab, &*connection)?).await?);
     for channel in dropped {
         nobody_is_left(lab, &*connection, &channel, "`subscribe` was dropped in its first poll").boxed().await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn watched_keys(lab: &Lab<'_>) -> Checked {
+    let connection = lab.connect().await?;
+    let key = lab.key();
+    let mut notices = match connection.watch_key(&key, &lab.channel()).await {
+        Ok(notices) => notices,
+        Err(ConnectionError::Unsupported(_)) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::Denied => return Err(not_checked(error.to_string())),
+        Err(error) => return Err(failed(format!("watch_key: {error}"))),
+    };
+    for n in 0..5 {
+        // What an earlier change was reported by is no report of this one.
+        lab.pause().await;
+        while let Some(Some(_)) = notices.next().now_or_never() {}
+        lab.count(&*connection, &key).await.map_err(|error| not_checked(format!("a call: {error}")))?;
+        lab.waits_for(format!("a report of change {n} of a watched key"));
+        match notices.next().await {
+            Some(Notice::Message(_)) => {}
+            Some(Notice::Gap) => return Err(not_checked("the watch was interrupted")),
+            other => return Err(failed(format!("{other:?} in place of a report that the key has changed"))),
+        }
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::support::adapters::{Runtime, admin};
 use crate::support::cluster::Cluster;
 use crate::support::server::Server;
 
-const CLAUSES: usize = 27;
+const CLAUSES: usize = 28;
 
 /// By way of a relay, so that every clause is checked.
 pub(crate) async fn the_connection_of_this_runtime(rt: Runtime) {

@@ -15,6 +15,8 @@ use bowline::{
     Acknowledged, BoxStream, Call, Config, Connection, ConnectionError, Executor, Notice, RedisConnection, Reply,
     Topology, async_trait,
 };
+use futures::StreamExt;
+use futures::future::ready;
 
 use self::calls::WrongCall;
 use self::streams::WrongStream;
@@ -39,6 +41,8 @@ enum Wrong {
     SaysGoodByeElsewhere,
     /// The answers of calls that wait for replicas are in the wrong order.
     MixesAcknowledged,
+    /// Reports each second change of a watched key.
+    MissesChanges,
 }
 
 /// What all connections of a check share.
@@ -111,6 +115,14 @@ impl Connection for WrongConnection {
             Wrong::Stream(wrong) => self.wrong_stream(wrong, channel).await,
             _ => self.inner.subscribe(channel).await,
         }
+    }
+
+    async fn watch_key(&self, key: &str, inbox: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let notices = self.inner.watch_key(key, inbox).await?;
+        Ok(match self.shared.wrong {
+            Wrong::MissesChanges => notices.enumerate().filter(|(n, _)| ready(n % 2 == 0)).map(|(_, it)| it).boxed(),
+            _ => notices,
+        })
     }
 
     fn topology(&self) -> Topology {

@@ -3,12 +3,13 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use bowline::{Deadlock, NameInUse, NameState, PrimitiveKind, Quota, Result, Schedule, Stats, blocking};
+use bowline::{Deadlock, HoldChanges, NameInUse, NameState, PrimitiveKind, Quota, Result, Schedule, Stats, blocking};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
 use super::barrier::Barrier;
+use super::changes::Changes;
 use super::double_barrier::DoubleBarrier;
 use super::election::Election;
 use super::limiter::RateLimiter;
@@ -22,13 +23,15 @@ pub(crate) struct Client(pub(super) Either<bowline::Client, blocking::Client>);
 
 /// A handle of the client's, of either API.
 macro_rules! handle {
-    ($client:expr, $method:ident, $($argument:expr),*) => {
+    ($client:expr, $method:ident $(, $argument:expr)*) => {
         match &$client.0 {
             Either::Async(client) => Either::Async(client.$method($($argument),*)),
             Either::Blocking(client) => Either::Blocking(client.$method($($argument),*)),
         }
     };
 }
+
+pub(super) use handle;
 
 impl Client {
     pub(crate) fn lock(&self, name: &str) -> Lock {
@@ -55,6 +58,13 @@ impl Client {
         DoubleBarrier(handle!(self, double_barrier, name, parties))
     }
 
+    pub(crate) fn changes(&self, name: NameInUse) -> Changes<HoldChanges> {
+        Changes::of(match &self.0 {
+            Either::Async(client) => Either::Async(client.changes(name)),
+            Either::Blocking(client) => Either::Blocking(client.changes(name)),
+        })
+    }
+
     pub(crate) fn once(&self, name: &str, schedule: impl Into<Schedule>) -> Once {
         let schedule = schedule.into();
         Once(handle!(self, once, name, schedule))
@@ -69,7 +79,7 @@ impl Client {
     }
 
     pub(crate) fn redisson(&self) -> Redisson {
-        Redisson(handle!(self, redisson,))
+        Redisson(handle!(self, redisson))
     }
 
     pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {
@@ -87,7 +97,7 @@ impl Client {
         kind: Option<PrimitiveKind>,
         begins: &str,
     ) -> BoxFuture<'static, Result<Vec<NameInUse>>> {
-        let names = handle!(self, names,);
+        let names = handle!(self, names);
         let names = match names {
             Either::Async(names) => Either::Async(names.starting_with(begins)),
             Either::Blocking(names) => Either::Blocking(names.starting_with(begins)),

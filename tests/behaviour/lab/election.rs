@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{ElectionChange, Leader, Result, Term, Token, blocking};
-use futures::StreamExt;
+use bowline::{ElectionChanges, Leader, Result, Term, Token, blocking};
 use futures::future::BoxFuture;
 
 use super::Either;
+use super::changes::Changes;
+use super::client::handle;
 use super::thread::{call, either, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -15,9 +16,6 @@ pub(crate) struct Election(pub(super) Either<bowline::Election, blocking::Electi
 
 #[derive(Debug)]
 pub(crate) struct Leadership(Either<bowline::Leadership, Arc<blocking::Leadership>>);
-
-#[derive(Debug)]
-pub(crate) struct Changes(Option<Either<bowline::ElectionChanges, blocking::ElectionChanges>>);
 
 impl Election {
     pub(crate) fn label(self, label: &str) -> Self {
@@ -59,11 +57,8 @@ impl Election {
         call!(self.0, leader)
     }
 
-    pub(crate) fn changes(&self) -> Changes {
-        Changes(Some(match &self.0 {
-            Either::Async(it) => Either::Async(it.changes()),
-            Either::Blocking(it) => Either::Blocking(it.changes()),
-        }))
+    pub(crate) fn changes(&self) -> Changes<ElectionChanges> {
+        Changes::of(handle!(self, changes))
     }
 }
 
@@ -91,26 +86,5 @@ impl Leadership {
             Either::Async(led) => Box::pin(led.resign()),
             Either::Blocking(led) => on_a_thread(move || Arc::into_inner(led).expect("it publishes").resign()),
         }
-    }
-}
-
-impl Changes {
-    /// The next change. `None` after the last one.
-    pub(crate) async fn next(&mut self) -> Option<Result<ElectionChange>> {
-        let (changes, next) = match self.0.take().expect("an earlier call was dropped") {
-            Either::Async(mut it) => {
-                let next = it.next().await;
-                (Either::Async(it), next)
-            }
-            Either::Blocking(mut it) => {
-                on_a_thread(move || {
-                    let next = it.next();
-                    (Either::Blocking(it), next)
-                })
-                .await
-            }
-        };
-        self.0 = Some(changes);
-        next
     }
 }

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use bowline::{LatchState, LockState, Result, Revoked, RwLockState, SemaphoreState, Token, Whose, blocking};
+use bowline::{
+    HoldChanges, LatchState, LockState, Result, Revoked, RwLockState, SemaphoreState, Token, Whose, blocking,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Either;
 use super::acquire::Acquire;
+use super::changes::Changes;
+use super::client::handle;
 use super::guard::{LockGuard, MultiGuard, Permit, ReadGuard, UpgradableGuard, WriteGuard};
 use super::thread::{call, on_a_thread};
 
@@ -63,6 +67,10 @@ impl Lock {
         try_acquire!(self.0, try_lock(), LockGuard, of_reentrant_try, of_blocking_reentrant_try)
     }
 
+    pub(crate) fn changes(&self) -> Changes<HoldChanges> {
+        Changes::of(handle!(self, changes))
+    }
+
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<LockState>> {
         call!(self.0, inspect)
     }
@@ -110,6 +118,10 @@ impl RwLock {
         try_acquire!(self.0, try_write(), WriteGuard, of_reentrant_try, of_blocking_reentrant_try)
     }
 
+    pub(crate) fn changes(&self) -> Changes<HoldChanges> {
+        Changes::of(handle!(self, changes))
+    }
+
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<RwLockState>> {
         call!(self.0, inspect)
     }
@@ -155,6 +167,10 @@ impl Semaphore {
 
     pub(crate) fn available(&self) -> BoxFuture<'static, Result<u32>> {
         call!(self.0, available)
+    }
+
+    pub(crate) fn changes(&self) -> Changes<HoldChanges> {
+        Changes::of(handle!(self, changes))
     }
 
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<SemaphoreState>> {

@@ -15,7 +15,7 @@ use super::resp::{Eval, Say, Words, take, text};
 use super::socket::Socket;
 use super::{Cluster, SETTLED, answers};
 use crate::executor::WORLD;
-use crate::network::{Backend, COMMAND_TIMEOUT, Way};
+use crate::network::{Backend, COMMAND_TIMEOUT, Subject, Way};
 use crate::nodes::{Node, reader, slot_of};
 
 pub struct Session {
@@ -294,7 +294,7 @@ impl Session {
                 self.socket.subscribe();
                 self.cluster.churned(self.cluster.delays.1);
             }
-            let messages = (!is_nobodys).then(|| server.listen(node, &channel));
+            let messages = (!is_nobodys).then(|| server.listen(node, &Subject::Channel(channel.clone())));
             self.subscriptions.push(Subscription { channel: channel.clone(), slot, is_shard, messages });
             let count = self.subscriptions.len() as i64;
             said.push(Say::Push(vec![text(kind), text(channel), Say::Number(count)]));

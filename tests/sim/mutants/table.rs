@@ -59,6 +59,7 @@ const I18: &[&str] = &["I18"];
 const I19: &[&str] = &["I19"];
 const I20: &[&str] = &["I20"];
 const I21: &[&str] = &["I21"];
+const I22: &[&str] = &["I22"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -122,6 +123,9 @@ pub const MUTANTS: &[Row] = &[
     rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
     rust("announcement_ignored", Mutant::AnnouncementIgnored, scene("woken_by_java"), I3),
     rust("subscription_no_news", Mutant::SubscriptionNoNews, scene("woken_by_java"), I3),
+    rust("watch_gap_ignored", Mutant::WatchGapIgnored, scene("observed"), I22),
+    rust("report_during_look_ignored", Mutant::ReportDuringLookIgnored, scene("observed"), I22),
+    rust("lease_end_not_looked_at", Mutant::LeaseEndNotLookedAt, scene("observed"), I22),
     lua("held_by_java_too", &[("if left then return {'BUSY', left, 0, now} end\n", "")], scene("beside_java"), I1),
     lua("tokens_handed_out_twice", &[("last - budget + 1", "last + 0")], scene("beside_java"), I2),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
 
-use super::subscription::Feed;
+use super::subscription::{Feed, Subject};
 use super::{COMMAND_TIMEOUT, Link};
 use crate::executor::WORLD;
 use crate::request::Request;
@@ -21,6 +21,15 @@ pub struct SimConnection(pub Arc<Link>);
 impl Drop for SimConnection {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl SimConnection {
+    fn follow(&self, subject: Subject) -> BoxStream<'static, Notice> {
+        let (sender, receiver) = mpsc::unbounded();
+        let feed = Feed::new(&self.0, subject, sender);
+        self.0.machine.process(WORLD).spawn(Box::pin(feed.run()));
+        receiver.boxed()
     }
 }
 
@@ -75,10 +84,11 @@ impl Connection for SimConnection {
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let (sender, receiver) = mpsc::unbounded();
-        let feed = Feed::new(&self.0, channel, sender);
-        self.0.machine.process(WORLD).spawn(Box::pin(feed.run()));
-        Ok(receiver.boxed())
+        Ok(self.follow(Subject::Channel(channel.to_owned())))
+    }
+
+    async fn watch_key(&self, key: &str, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Ok(self.follow(Subject::Key(key.to_owned())))
     }
 
     fn topology(&self) -> Topology {

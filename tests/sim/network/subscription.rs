@@ -14,9 +14,18 @@ use super::{COMMAND_TIMEOUT, Link, MOMENT, State};
 use crate::executor::WORLD;
 use crate::nodes::Node;
 
+/// What a feed is about.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// The messages of a channel.
+    Channel(String),
+    /// The changes of a key.
+    Key(String),
+}
+
 pub(super) struct Feed {
     link: Arc<Link>,
-    channel: String,
+    subject: Subject,
     sender: UnboundedSender<Notice>,
     /// The number of the socket, and the server that it leads to.
     number: u64,
@@ -39,8 +48,8 @@ struct Over;
 
 impl Feed {
     /// The first one is proven by the time that it is made.
-    pub(super) fn new(link: &Arc<Link>, channel: &str, sender: UnboundedSender<Notice>) -> Self {
-        let mut feed = Self { link: link.clone(), channel: channel.to_owned(), sender, number: 0, node: 0, refuted: 0 };
+    pub(super) fn new(link: &Arc<Link>, subject: Subject, sender: UnboundedSender<Notice>) -> Self {
+        let mut feed = Self { link: link.clone(), subject, sender, number: 0, node: 0, refuted: 0 };
         feed.open();
         link.change(|state| state.proven = Some(state.commands));
         feed
@@ -49,7 +58,7 @@ impl Feed {
     /// A new socket, which is read from now on.
     fn open(&mut self) {
         (self.number, self.node) = (self.link.look(|state| state.messages), self.link.backend.primary());
-        let messages = self.link.backend.listen(self.node, &self.channel);
+        let messages = self.link.backend.listen(self.node, &self.subject);
         let carried = carry(self.link.clone(), self.number, messages, self.sender.clone());
         self.link.machine.process(WORLD).spawn(Box::pin(carried));
     }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::executor::Process;
-use crate::network::{Backend, Way};
+use crate::network::{Backend, Subject, Way};
 use crate::nodes::Node;
 use crate::server::SimServer;
 
@@ -75,8 +75,8 @@ impl Backend for Lossy {
         self.server.answered(call, reply);
     }
 
-    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
-        self.server.listen(node, channel)
+    fn listen(&self, node: Node, subject: &Subject) -> BoxStream<'static, Notice> {
+        self.server.listen(node, subject)
     }
 
     fn restarts(&self) -> u64 {

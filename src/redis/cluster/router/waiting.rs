@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::super::super::link::limit::Limit;
-use super::super::host::Host;
+use super::super::map::SlotMap;
 use super::{Router, RouterState};
 use crate::connection::Call;
 use crate::mutex::lock;
@@ -17,9 +17,9 @@ impl Router {
         self.until(|state| state.version != version).await;
     }
 
-    /// Resolves when there have been more than `gaps` gaps, or the node is no longer a master.
-    pub(in super::super) async fn disturbed(&self, gaps: u64, at: &Host) {
-        self.until(|state| self.signals.gaps() != gaps || !state.map.masters().contains(at)).await;
+    /// Resolves when there have been more than `gaps` gaps, or a node is no longer the right one.
+    pub(in super::super) async fn disturbed(&self, gaps: u64, is_right: impl Fn(&SlotMap) -> bool) {
+        self.until(|state| self.signals.gaps() != gaps || !is_right(&state.map)).await;
     }
 
     pub(in super::super) async fn closed(&self) {

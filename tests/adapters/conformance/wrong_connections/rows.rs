@@ -49,6 +49,7 @@ rows! {
     swallows_every_other_gap: Wrong::Stream(SwallowsEveryOtherGap) => BothGaps;
     ends_at_a_gap: Wrong::Stream(EndsAtAGap) => Restored;
     falls_silent_at_a_gap: Wrong::Stream(FallsSilentAtAGap) => Restored, within SHORT;
+    misses_changes: Wrong::MissesChanges => WatchedKeys, within SHORT;
     forgets_that_it_is_closed: Wrong::ForgetsThatItIsClosed => CloseFailsCalls;
     a_stream_that_never_ends: Wrong::Stream(NeverEnds) => CloseEndsStreams DropCloses, within SHORT;
     outlives_its_drop: Wrong::OutlivesItsDrop => DropCloses, within SHORT;

@@ -1,0 +1,186 @@
+//! A lock among programs that are killed, cut off and frozen, and observers that are cut off too.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bowline::{HoldChange, HoldState, Lock};
+use futures::StreamExt;
+
+use crate::executor::{Machine, Process};
+use crate::stage::{Played, Stage, must};
+use crate::world::MS;
+
+const PROGRAMS: usize = 6;
+const OBSERVERS: usize = 2;
+const LEASE: Duration = Duration::from_secs(3);
+const LENGTH: Duration = Duration::from_secs(60);
+
+/// A hold, as its holder knows it.
+#[derive(Clone, Debug)]
+struct Held {
+    process: Process,
+    token: u64,
+    /// Its holder knew of it.
+    began: Duration,
+    /// When its holder was about to release it, and when it had done so. `None`: it did not release in time.
+    released: Option<(Duration, Duration)>,
+}
+
+type Holds = Arc<Mutex<Vec<Held>>>;
+type Seen = Arc<Mutex<Vec<(Duration, HoldChange)>>>;
+
+/// From when until when something was wrong with whom.
+type Disturbances = Vec<(Process, Duration, Duration)>;
+
+pub async fn observed(mut stage: Stage) -> Played {
+    let (holds, mut seen) = (Holds::default(), Vec::new());
+    for _ in 0..OBSERVERS {
+        let process = stage.enter(LEASE).await;
+        let list = Seen::default();
+        seen.push((process, list.clone()));
+        drop(stage.spawn(process, observe(stage.machine.clone(), stage.lock(process), list)));
+    }
+    for _ in 0..PROGRAMS {
+        let process = stage.enter(LEASE).await;
+        drop(stage.spawn(process, work(stage.machine.clone(), process, stage.lock(process), holds.clone())));
+    }
+    let end = stage.machine.now() + LENGTH;
+    let (mut killed, mut disturbances) = (0, Disturbances::new());
+    while stage.machine.now() < end {
+        let pause = stage.random.between(200 * MS, 4000 * MS);
+        stage.sleep(pause).await;
+        let outage = stage.random.between(100 * MS, 2 * LEASE);
+        let holder = holds.lock().unwrap().last().filter(|held| held.released.is_none()).map(|held| held.process);
+        let whom = match holder {
+            Some(holder) if stage.random.one_in(2) => holder,
+            _ => 1 + stage.random.below(OBSERVERS as u64) as usize,
+        };
+        let until = if whom > OBSERVERS && killed < PROGRAMS - 3 && stage.random.one_in(4) {
+            killed += 1;
+            stage.kill(whom);
+            Duration::MAX
+        } else {
+            if stage.random.one_in(2) {
+                stage.link(whom).cut(true, true, outage);
+            } else {
+                stage.machine.freeze(whom, outage);
+            }
+            stage.machine.now() + outage
+        };
+        disturbances.push((whom, stage.machine.now(), until));
+    }
+    let last = stage.machine.now();
+    // The observers learn the rest.
+    stage.sleep(4 * LEASE).await;
+    let holds: Vec<Held> = std::mem::take(&mut *holds.lock().unwrap());
+    let holds: Vec<Held> = holds.into_iter().filter(|held| held.began < last).collect();
+    must(holds.len() > 20, &format!("I22 there were {} holds only", holds.len()))?;
+    for (observer, seen) in seen {
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        check_order(&seen)?;
+        // It asks again 1 s after an error, and a call of a broken connection fails after a few hops.
+        let own: Vec<_> = disturbances.iter().filter(|(whom, ..)| *whom == observer).collect();
+        let is_deaf = |from: Duration, to: Duration| {
+            own.iter().any(|(_, begin, end)| *begin < to && from < end.saturating_add(1500 * MS))
+        };
+        for held in &holds {
+            let was_well = !disturbances.iter().any(|(whom, begin, end)| {
+                *whom == held.process && *begin < held.end() && held.began < end.saturating_add(LEASE)
+            });
+            check_seen(&seen, held, was_well, &is_deaf, 8 * stage.hop + 20 * MS)?;
+        }
+    }
+    Ok(())
+}
+
+impl Held {
+    /// It has ended by then.
+    fn end(&self) -> Duration {
+        self.released.map_or(self.began + 3 * LEASE, |(_, released)| released)
+    }
+}
+
+fn shown(change: &HoldChange) -> (char, &HoldState) {
+    match change {
+        HoldChange::Granted(hold) => ('+', hold),
+        HoldChange::Released(hold) => ('-', hold),
+        HoldChange::Lost(hold) => ('!', hold),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn token_of(hold: &HoldState) -> u64 {
+    hold.token.expect("a lock has tokens").get()
+}
+
+/// A hold begins, and ends before the next one begins.
+fn check_order(seen: &[(Duration, HoldChange)]) -> Played {
+    let (mut holds, mut last) = (None, 0);
+    for (_, change) in seen {
+        let (what, hold) = shown(change);
+        let token = token_of(hold);
+        let is_right = match what {
+            '+' => holds.replace(token).is_none() && std::mem::replace(&mut last, token) < token,
+            _ => holds.take() == Some(token),
+        };
+        must(is_right, &format!("I22 {what}{token} is not in order in {seen:?}"))?;
+    }
+    Ok(())
+}
+
+/// A hold that lasts is reported soon, and so is its end.
+fn check_seen(
+    seen: &[(Duration, HoldChange)],
+    held: &Held,
+    was_well: bool,
+    is_deaf: &dyn Fn(Duration, Duration) -> bool,
+    soon: Duration,
+) -> Played {
+    let of_hold = |(_, change): &&(Duration, HoldChange)| token_of(shown(change).1) == held.token;
+    let told: Vec<_> = seen.iter().filter(of_hold).map(|(at, change)| (*at, shown(change).0)).collect();
+    let about = format!("{held:?} was reported as {told:?}");
+    let lasted = held.released.is_none_or(|(from, _)| from > held.began + soon);
+    let Some((granted, _)) = told.first() else {
+        return must(!lasted || is_deaf(held.began, held.end()), &format!("I22 not at all: {about}"));
+    };
+    let is_late = *granted > held.began + soon && !is_deaf(held.began, *granted);
+    must(!is_late, &format!("I22 the grant late: {about}"))?;
+    let Some((ended, what)) = told.get(1) else { return Err(format!("I22 no end: {about}")) };
+    let end = held.end();
+    must(*ended <= end + soon || is_deaf(end, *ended), &format!("I22 the end late: {about}"))?;
+    match (was_well, held.released, what) {
+        (true, Some((from, _)), '!') => must(is_deaf(from, *ended), &format!("I22 the release as a loss: {about}")),
+        (_, None, '-') => Err(format!("I22 the loss as a release: {about}")),
+        _ => Ok(()),
+    }
+}
+
+async fn observe(machine: Arc<Machine>, lock: Lock, seen: Seen) {
+    let mut changes = lock.changes();
+    while let Some(change) = changes.next().await {
+        // An observer that is cut off gets an error, and goes on.
+        if let Ok(change) = change {
+            seen.lock().unwrap().push((machine.now(), change));
+        }
+    }
+}
+
+async fn work(machine: Arc<Machine>, process: Process, lock: Lock, holds: Holds) {
+    let executor = machine.process(process);
+    loop {
+        let pause = machine.random(|random| random.between(MS, 400 * MS));
+        executor.sleep(pause).await;
+        let Ok(guard) = lock.lock().await else { continue };
+        let place = {
+            let mut holds = holds.lock().unwrap();
+            holds.push(Held { process, token: guard.token().get(), began: machine.now(), released: None });
+            holds.len() - 1
+        };
+        let longest = machine.random(|random| *random.pick(&[5 * MS, 500 * MS, 2 * LEASE]));
+        executor.sleep(machine.random(|random| random.between(Duration::ZERO, longest))).await;
+        let from = machine.now();
+        if guard.release().await.is_ok() {
+            holds.lock().unwrap()[place].released = Some((from, machine.now()));
+        }
+    }
+}
