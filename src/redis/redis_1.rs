@@ -51,6 +51,7 @@
 //! - **No acknowledged holds, and no good-bye without a runtime**:
 //!   [`run_acknowledged`](crate::Connection::run_acknowledged) is unsupported, and a client whose runtime was shut down
 //!   leaves its holds to their leases.
+//! - **No [changes of holds](crate::Client::changes)**: [`watch_key`](crate::Connection::watch_key) is unsupported.
 //!
 //! [tcp]: https://docs.rs/redis/1/redis/io/tcp/struct.TcpSettings.html
 //!
