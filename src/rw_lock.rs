@@ -179,8 +179,8 @@ impl RwLock {
         Ok(RwLockState::of(&labels, holds, (waiters, queue)))
     }
 
-    /// Reports who holds the lock, to read or to write, and then each grant, release and loss: for dashboards and logs. Sends nothing before
-    /// it is polled.
+    /// Reports who holds the lock, to read or to write, and then each grant, release and loss: for dashboards and logs.
+    /// Sends nothing before it is polled.
     pub fn changes(&self) -> HoldChanges {
         HoldChanges::of_handle(&self.primitive, PrimitiveKind::RwLock)
     }

@@ -27,6 +27,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Verb {
     Run(run::Run),
     Inspect(look::Inspect),
+    Watch(look::Watch),
     Ls(look::Ls),
     Release(look::Release),
     Deadlocks(look::Deadlocks),

@@ -28,6 +28,7 @@ mod stage;
 #[cfg(feature = "top")]
 mod top;
 mod views;
+mod watch;
 
 fn main() -> ExitCode {
     if let Some(code) = stage::of(std::env::args_os()) {
@@ -81,6 +82,7 @@ async fn work(Arguments { mut servers, verb }: Arguments) -> Result<u8, Failure>
 async fn look(client: &Client, servers: &Servers, verb: Verb) -> Result<u8, Failure> {
     match verb {
         Verb::Inspect(inspect) => inspect::inspect(client, &inspect).await,
+        Verb::Watch(args) => watch::watch(client, &args).await,
         Verb::Ls(ls) => ls::ls(client, &ls).await,
         Verb::Release(release) => release::release(client, &release).await,
         Verb::Deadlocks(deadlocks) => deadlocks::deadlocks(client, servers, &deadlocks).await,

@@ -13,6 +13,12 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     lines(&[text])
 }
 
+/// Writes one document in one line.
+pub(crate) fn json_line(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(document).map_err(|error| Failure::own(format!("JSON: {error}")))?;
+    lines(&[text])
+}
+
 /// Writes lines. A reader that has gone, such as `head`, is no error.
 pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
     let mut out = stdout().lock();

@@ -83,8 +83,8 @@ pub enum HoldChange {
 /// - [`Denied`](ErrorKind::Denied): the user may not run `CLIENT TRACKING`.
 /// - Those of a server that does not answer or refuses, and [`Closed`](ErrorKind::Closed).
 ///
-/// After an error that may [pass](crate::Error::is_retryable), the stream goes on where it was, after a pause of 1 s. It
-/// ends after any other error.
+/// After an error that may [pass](crate::Error::is_retryable), the stream goes on where it was, after a pause of 1 s.
+/// It ends after any other error.
 ///
 /// # Cancel safety
 /// The future of the next change may be dropped and asked for again: no change is lost. Nothing is written to Redis.

@@ -60,6 +60,32 @@ pub(crate) struct Inspect {
     pub(crate) form: Form,
 }
 
+/// Shows who gets a name and who loses it, as it happens, until it is stopped. The user needs the right
+/// +client|tracking.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    pub(crate) name: String,
+
+    /// What the name is the name of: a lock, if this is not given.
+    #[arg(long)]
+    pub(crate) kind: Option<Kind>,
+
+    /// Exits after so many changes.
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) form: Lines,
+}
+
+/// How what happens is shown.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Lines {
+    /// Writes JSON, one document in each line. Times are in milliseconds.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Lists the names that are in use. The user needs the rights +scan and +info.
 #[derive(Debug, Args)]
 pub(crate) struct Ls {

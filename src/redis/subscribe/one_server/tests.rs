@@ -9,6 +9,8 @@ use crate::config::Config;
 use crate::connection::Notice;
 use crate::mutex::lock;
 
+mod watched;
+
 mod refused;
 
 /// A link for commands, and what its server says about subscriptions.
@@ -255,50 +257,6 @@ fn a_subscription_at_a_server_that_is_left_goes_at_once() {
     lab.run(&mut tasks, lab.sleep(ms(1)));
     assert_eq!((lab.nodes[&1].sockets().len(), lab.nodes[&2].sockets().len()), (0, 2));
     assert_eq!(asked.load(Ordering::SeqCst), 2, "once for each socket");
-}
-
-/// A channel for the proof that the user may subscribe, and no other one.
-#[test]
-fn a_watched_key_is_tracked_and_its_changes_are_messages() {
-    for refusal in [None, Some("NOPERM no permissions to run the 'client|tracking' command")] {
-        let (lab, mut tasks, named) = (Lab::new(&[1], 1), Tasks::new(), Arc::new(Named::new(1)));
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&said);
-        lab.nodes[&1].answers(move |_, words| match words {
-            ["SUBSCRIBE", channels @ ..] => {
-                lock(&heard).push(channels.join(" "));
-                Some(Said::Now(channels.iter().map(|channel| push("subscribe", channel)).collect()))
-            }
-            ["PUBSUB", "NUMSUB", _] => Some(Said::Now("*2\r\n$1\r\np\r\n:1\r\n".to_owned())),
-            ["CLIENT", "TRACKING", rest @ ..] => {
-                lock(&heard).push(rest.join(" "));
-                Some(Said::Now(refusal.map_or("+OK\r\n".to_owned(), |refusal| format!("-{refusal}\r\n"))))
-            }
-            _ => None,
-        });
-        let (link, connecting) = lab.connect(named, &Config::default());
-        lab.run(&mut tasks, connecting).unwrap().unwrap();
-        let subject = Subject::Key { key: "p:lock:{a}", inbox: "p:inbox:me" };
-        let watched = lab.run(&mut tasks, at_one_server(&link, subject, 1));
-        let (probe, tracking) = { (lock(&said)[0].clone(), lock(&said)[1].clone()) };
-        assert!(probe.starts_with("p:inbox:me:") && !probe.contains(' '), "{probe}");
-        assert_eq!(tracking, "ON BCAST PREFIX p:lock:{a}");
-        let mut watched = match (watched, refusal) {
-            (Ok(watched), None) => watched,
-            (Err(ConnectionError::Refused { code, .. }), Some(_)) => {
-                assert_eq!(code, "NOPERM");
-                continue;
-            }
-            (other, _) => panic!("{other:?}"),
-        };
-        let changes = ["*1\r\n$10\r\np:lock:{a}\r\n", "_\r\n"];
-        for change in changes {
-            let pushed = format!(">2\r\n$10\r\ninvalidate\r\n{change}");
-            let socket = *lab.nodes[&1].sockets().last().unwrap();
-            lab.nodes[&1].push(socket, pushed);
-            assert_eq!(lab.run(&mut tasks, watched.next()), Some(Notice::Message(Vec::new())));
-        }
-    }
 }
 
 #[test]

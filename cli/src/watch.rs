@@ -1,0 +1,59 @@
+//! `watch`: who gets a name and who loses it.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use bowline::{Client, HoldChange, NameInUse, PrimitiveKind};
+use futures::StreamExt;
+use serde::Serialize;
+
+use crate::args::look::{Kind, Watch};
+use crate::exit::{Failure, OK};
+use crate::show::{self, Style, complain, time};
+use crate::views::{Hold, kind, millis, what, who};
+
+#[derive(Debug, Serialize)]
+struct Change<'a> {
+    at_unix_ms: u64,
+    change: &'static str,
+    kind: &'static str,
+    name: &'a str,
+    hold: Hold,
+}
+
+pub(crate) async fn watch(client: &Client, Watch { name, kind: of, count, form }: &Watch) -> Result<u8, Failure> {
+    let of: PrimitiveKind = of.unwrap_or(Kind::Lock).into();
+    let (mut changes, began, style) =
+        (client.changes(NameInUse::new(of, name.as_str())), Instant::now(), Style::of_output());
+    let mut seen = 0;
+    while count.is_none_or(|count| seen < count) {
+        let (word, hold) = match changes.next().await {
+            Some(Ok(HoldChange::Granted(hold))) => ("granted", hold),
+            Some(Ok(HoldChange::Released(hold))) => ("released", hold),
+            Some(Ok(HoldChange::Lost(hold))) => ("lost", hold),
+            Some(Ok(_)) => continue,
+            Some(Err(error)) if error.is_retryable() => {
+                complain(&format!("bowline: {error}; the watch goes on"));
+                continue;
+            }
+            Some(Err(error)) => return Err(error.into()),
+            None => break,
+        };
+        seen += 1;
+        let hold = Hold::from(&hold);
+        if form.json {
+            let at_unix_ms = millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+            show::json_line(&Change { at_unix_ms, change: word, kind: kind(of), name, hold })?;
+            continue;
+        }
+        let word = match word {
+            "granted" => style.green(&format!("{word:<8}")),
+            "lost" => style.red(&format!("{word:<8}")),
+            _ => format!("{word:<8}"),
+        };
+        let token = hold.token.map_or_else(String::new, |token| format!("  token {token}"));
+        let who = who(hold.label.as_deref(), hold.client.as_deref());
+        let line = format!("{:>8}  {word}  {who}  {}{token}", time(began.elapsed()), what(hold.access, hold.permits));
+        show::lines(&[line])?;
+    }
+    Ok(OK)
+}
