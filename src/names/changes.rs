@@ -20,7 +20,7 @@ use crate::driver::channels::{Heard, Listener};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
-use crate::inspect::{Labels, clients_of};
+use crate::inspect::{Access, Labels, clients_of};
 use crate::mutant::{self, Mutant};
 use crate::protocol::key::Keys;
 use crate::protocol::limits::MOST_INSPECTED;
@@ -67,7 +67,7 @@ pub enum HoldChange {
 /// - A hold that has come and gone between two looks is not reported. The tokens of a [`Lock`](crate::Lock) show that
 ///   there were others, or that a hand-off budget was not used up.
 /// - What happens inside of a client is not seen: re-entry, and a hand-over to a task of the same client. A budget of
-///   hand-offs that follows another one is a release and a grant.
+///   hand-offs that follows another one is a release and a grant, and so are permits of which some were given back.
 /// - A release in the last moment of a lease may be reported as a loss.
 ///
 /// # Costs
@@ -151,7 +151,8 @@ struct Held {
 
 impl Held {
     fn is(&self, hold: &SeenHold) -> bool {
-        self.id == hold.id && self.state.token.unwrap_or(Token::NONE) == hold.token
+        let HoldState { token, access, .. } = self.state;
+        self.id == hold.id && token.unwrap_or(Token::NONE) == hold.token && access == Access::of(hold.claim)
     }
 }
 

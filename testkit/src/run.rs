@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bowline::Executor;
+use futures::future::LocalBoxFuture;
 
 use super::deployment::Deployment;
 use super::env::Env;
@@ -33,14 +34,28 @@ pub enum Runtime {
 /// Every test holds it shared. A test that runs alone holds it exclusively.
 static BESIDE: RwLock<()> = RwLock::new(());
 
+/// A test of any type: all that runs tests is compiled once, and not for each test and each way to run it.
+type Test = Box<dyn FnOnce(Env) -> LocalBoxFuture<'static, ()> + Send>;
+
+/// Makes the environment of a test.
+type Make = fn(Runtime, Arc<dyn Executor>) -> Env;
+
+fn of_any_type<F, Fut>(test: F) -> Test
+where
+    F: FnOnce(Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
+    Box::new(move |env| Box::pin(test(env)))
+}
+
 /// Runs `test`, and fails if it does not end, or leaves something behind. `E` is the environment, or made of it.
 pub fn run<E, F, Fut>(runtime: Runtime, test: F)
 where
     E: From<Env>,
     F: FnOnce(E) -> Fut + Copy + Send + 'static,
-    Fut: Future<Output = ()>,
+    Fut: Future<Output = ()> + 'static,
 {
-    in_peace(|| run_once(runtime, Env::new, move |env| test(env.into())));
+    in_peace(&|| drive_once(runtime, Env::new, of_any_type(move |env: Env| test(env.into()))));
 }
 
 /// As [`run`], on the embedded server.
@@ -48,9 +63,9 @@ pub fn run_embedded<E, F, Fut>(runtime: Runtime, test: F)
 where
     E: From<Env>,
     F: FnOnce(E) -> Fut + Copy + Send + 'static,
-    Fut: Future<Output = ()>,
+    Fut: Future<Output = ()> + 'static,
 {
-    in_peace(|| run_once(runtime, Env::new_embedded, move |env| test(env.into())));
+    in_peace(&|| drive_once(runtime, Env::new_embedded, of_any_type(move |env: Env| test(env.into()))));
 }
 
 /// How often tests of a binary have failed. If they fail often, the machine is not the reason.
@@ -80,9 +95,9 @@ impl Failed {
 
 /// Leases run by the clock, and a machine can be too busy for those of a test: one that fails runs once more with no
 /// other beside it, and says so. `BOWLINE_ONCE=1` is for those who hunt races.
-fn in_peace(test: impl Fn()) {
+fn in_peace(test: &dyn Fn()) {
     let beside = BESIDE.read().unwrap_or_else(PoisonError::into_inner);
-    let Err(panic) = catch_unwind(AssertUnwindSafe(&test)) else { return };
+    let Err(panic) = catch_unwind(AssertUnwindSafe(test)) else { return };
     drop(beside);
     let (moments, is_first) = FAILED.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
     if std::env::var_os("BOWLINE_ONCE").is_some() || moments > MOST_MOMENTS {
@@ -122,20 +137,26 @@ fn count(name: &str, text: &str, counts: bool) {
 }
 
 /// Runs `test` on a thread of its own.
-pub fn run_once<F, Fut>(runtime: Runtime, make: fn(Runtime, Arc<dyn Executor>) -> Env, test: F)
+pub fn run_once<F, Fut>(runtime: Runtime, make: Make, test: F)
 where
     F: FnOnce(Env) -> Fut + Send + 'static,
-    Fut: Future<Output = ()>,
+    Fut: Future<Output = ()> + 'static,
 {
+    drive_once(runtime, make, of_any_type(test));
+}
+
+fn drive_once(runtime: Runtime, make: Make, test: Test) {
     let (started, env) = mpsc::channel();
     let (done, ended) = mpsc::channel();
     let thread = thread::spawn(move || {
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            runtime.drive(|executor| async move {
-                let env = make(runtime, executor);
-                let _ = started.send(env.clone());
-                test(env.clone()).await;
-                env.nothing_is_left().await;
+            runtime.drive(move |executor| {
+                Box::pin(async move {
+                    let env = make(runtime, executor);
+                    let _ = started.send(env.clone());
+                    test(env.clone()).await;
+                    env.nothing_is_left().await;
+                })
             });
         }));
         let _ = done.send(());
@@ -165,11 +186,7 @@ where
 
 impl Runtime {
     /// Runs `body` to its end on a new runtime (smol and async-std have one for the whole process).
-    fn drive<F, Fut>(self, body: F)
-    where
-        F: FnOnce(Arc<dyn Executor>) -> Fut,
-        Fut: Future<Output = ()>,
-    {
+    fn drive(self, body: impl FnOnce(Arc<dyn Executor>) -> LocalBoxFuture<'static, ()>) {
         match self {
             #[cfg(feature = "tokio")]
             Self::TokioMulti | Self::TokioCurrent => {

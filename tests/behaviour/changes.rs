@@ -12,7 +12,7 @@ on_every_server! {
     what_ends_with_its_lease_is_lost,
     who_holds_already_is_told_first,
     readers_writers_and_permits_are_seen,
-    an_upgrade_is_seen_as_another_hold,
+    a_changed_hold_is_seen_as_another_one,
     runs_and_leaders_are_seen,
     what_an_operator_takes_is_released,
     all_streams_of_a_client_see_the_same,
@@ -126,7 +126,7 @@ async fn readers_writers_and_permits_are_seen(env: Env) {
     assert_eq!(token(&env, &mut changes).await.0, '-');
 }
 
-async fn an_upgrade_is_seen_as_another_hold(env: Env) {
+async fn a_changed_hold_is_seen_as_another_one(env: Env) {
     let (client, observer) = (env.client().await, env.client().await);
     let mut changes = observer.rw_lock("books").changes();
     let writer = client.rw_lock("books").write().await.unwrap();
@@ -136,6 +136,16 @@ async fn an_upgrade_is_seen_as_another_hold(env: Env) {
     assert_eq!(access(&env, &mut changes).await, ('+', Access::Read));
     reader.release().await.unwrap();
     assert_eq!(access(&env, &mut changes).await, ('-', Access::Read));
+    // Of permits, some are given back.
+    let mut changes = observer.semaphore("seats", 5).changes();
+    let mut permits = client.semaphore("seats", 5).acquire_many(5).await.unwrap();
+    assert_eq!(access(&env, &mut changes).await, ('+', Access::Permits(5)));
+    let part = permits.split(2).expect("there are so many");
+    part.release().await.unwrap();
+    assert_eq!(access(&env, &mut changes).await, ('-', Access::Permits(5)));
+    assert_eq!(access(&env, &mut changes).await, ('+', Access::Permits(3)));
+    permits.release().await.unwrap();
+    assert_eq!(access(&env, &mut changes).await, ('-', Access::Permits(3)));
 }
 
 async fn runs_and_leaders_are_seen(env: Env) {

@@ -110,7 +110,7 @@ impl Deref for TestClient {
 }
 
 /// Runs `test` through the blocking facade, beside a runtime that one other thread drives.
-pub(crate) fn run_blocking<Fut: Future<Output = ()>>(
+pub(crate) fn run_blocking<Fut: Future<Output = ()> + 'static>(
     runtime: Runtime,
     test: impl FnOnce(Env) -> Fut + Copy + Send + 'static,
 ) {
@@ -118,7 +118,7 @@ pub(crate) fn run_blocking<Fut: Future<Output = ()>>(
 }
 
 /// As [`run_blocking`], on the embedded server.
-pub(crate) fn run_blocking_embedded<Fut: Future<Output = ()>>(
+pub(crate) fn run_blocking_embedded<Fut: Future<Output = ()> + 'static>(
     runtime: Runtime,
     test: impl FnOnce(Env) -> Fut + Copy + Send + 'static,
 ) {

@@ -45,7 +45,12 @@ impl Fresh {
         let tracked = driven(&mut self.driver, self.connection.send_packed_command(&command)).await?;
         let tracked: Result<Reply, ConnectionError> =
             convert::reply(tracked.map_err(|error| Failure::Io(error.to_string()))?);
-        tracked.map(drop).map_err(Failure::Refused)
+        tracked.map(drop).map_err(|refusal| match refusal {
+            ConnectionError::Refused { code, message } if code == "ERR" => {
+                Failure::Refused(ConnectionError::Unsupported(format!("the server cannot watch keys: {message}")))
+            }
+            other => Failure::Refused(other),
+        })
     }
 }
 

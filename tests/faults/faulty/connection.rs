@@ -124,6 +124,10 @@ impl Connection for Faulty {
         self.faults.inner.why_down(key)
     }
 
+    async fn watch_key(&self, key: &str, inbox: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.faults.inner.watch_key(key, inbox).await
+    }
+
     fn topology(&self) -> Topology {
         self.faults.inner.topology()
     }

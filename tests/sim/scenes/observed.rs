@@ -7,7 +7,7 @@ use bowline::{HoldChange, HoldState, Lock};
 use futures::StreamExt;
 
 use crate::executor::{Machine, Process};
-use crate::stage::{Played, Stage, must};
+use crate::stage::{LONG, Played, Stage, must};
 use crate::world::MS;
 
 const PROGRAMS: usize = 6;
@@ -35,7 +35,8 @@ type Disturbances = Vec<(Process, Duration, Duration)>;
 pub async fn observed(mut stage: Stage) -> Played {
     let (holds, mut seen) = (Holds::default(), Vec::new());
     for _ in 0..OBSERVERS {
-        let process = stage.enter(LEASE).await;
+        // They look by themselves too seldom to find anything out.
+        let process = stage.enter(LONG).await;
         let list = Seen::default();
         seen.push((process, list.clone()));
         drop(stage.spawn(process, observe(stage.machine.clone(), stage.lock(process), list)));
@@ -84,13 +85,41 @@ pub async fn observed(mut stage: Stage) -> Played {
             own.iter().any(|(_, begin, end)| *begin < to && from < end.saturating_add(1500 * MS))
         };
         for held in &holds {
-            let was_well = !disturbances.iter().any(|(whom, begin, end)| {
+            let of_holder = |(whom, begin, end): &&(Process, Duration, Duration)| {
                 *whom == held.process && *begin < held.end() && held.began < end.saturating_add(LEASE)
-            });
-            check_seen(&seen, held, was_well, &is_deaf, 8 * stage.hop + 20 * MS)?;
+            };
+            let fate = match disturbances.iter().filter(of_holder).last() {
+                None => Fate::Well,
+                Some((_, at, Duration::MAX)) => Fate::Killed(*at),
+                // It may have been told of its loss, and have cleared up before the lease was over.
+                Some(_) => Fate::Disturbed,
+            };
+            check_seen(&seen, held, &fate, &is_deaf, 8 * stage.hop + 20 * MS)?;
         }
     }
     Ok(())
+}
+
+/// Nobody releases what a killed program holds, and the observer looks by itself too seldom to find out.
+pub async fn observed_death(mut stage: Stage) -> Played {
+    let (observer, holder) = (stage.enter(LONG).await, stage.enter(LEASE).await);
+    let seen = Seen::default();
+    drop(stage.spawn(observer, observe(stage.machine.clone(), stage.lock(observer), seen.clone())));
+    let _guard = stage.acquires(holder).await;
+    let pause = stage.random.between(100 * MS, 2 * LEASE);
+    stage.sleep(pause).await;
+    stage.kill(holder);
+    stage.sleep(LEASE + 8 * stage.hop + 20 * MS).await;
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let told: String = seen.iter().map(|(_, change)| shown(change).0).collect();
+    must(told == "+!", &format!("I22 a hold whose holder was killed is reported as {told:?}: {seen:?}"))
+}
+
+/// What became of the holder while it held.
+enum Fate {
+    Well,
+    Killed(Duration),
+    Disturbed,
 }
 
 impl Held {
@@ -132,7 +161,7 @@ fn check_order(seen: &[(Duration, HoldChange)]) -> Played {
 fn check_seen(
     seen: &[(Duration, HoldChange)],
     held: &Held,
-    was_well: bool,
+    fate: &Fate,
     is_deaf: &dyn Fn(Duration, Duration) -> bool,
     soon: Duration,
 ) -> Played {
@@ -146,7 +175,10 @@ fn check_seen(
     let is_late = *granted > held.began + soon && !is_deaf(held.began, *granted);
     must(!is_late, &format!("I22 the grant late: {about}"))?;
     let Some((ended, what)) = told.get(1) else { return Err(format!("I22 no end: {about}")) };
-    let end = held.end();
+    let end = match fate {
+        Fate::Killed(at) => *at + LEASE,
+        _ => held.end(),
+    };
     must(*ended <= end + soon || is_deaf(end, *ended), &format!("I22 the end late: {about}"))?;
     match (was_well, held.released, what) {
         (true, Some((from, _)), '!') => must(is_deaf(from, *ended), &format!("I22 the release as a loss: {about}")),

@@ -1,11 +1,13 @@
 //! Keys that are watched.
 
 use super::*;
+use crate::error::ErrorKind;
 
 /// A channel for the proof that the user may subscribe, and no other one.
 #[test]
 fn a_watched_key_is_tracked_and_its_changes_are_messages() {
-    for refusal in [None, Some("NOPERM no permissions to run the 'client|tracking' command")] {
+    let denied = "NOPERM no permissions to run the 'client|tracking' command";
+    for refusal in [None, Some(denied), Some("ERR unknown subcommand 'TRACKING'")] {
         let (lab, mut tasks, named) = (Lab::new(&[1], 1), Tasks::new(), Arc::new(Named::new(1)));
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&said);
@@ -31,11 +33,12 @@ fn a_watched_key_is_tracked_and_its_changes_are_messages() {
         assert_eq!(tracking, "ON BCAST PREFIX p:lock:{a}");
         let mut watched = match (watched, refusal) {
             (Ok(watched), None) => watched,
-            (Err(ConnectionError::Refused { code, .. }), Some(_)) => {
-                assert_eq!(code, "NOPERM");
+            (Err(error), Some(refusal)) => {
+                let expected = if refusal == denied { ErrorKind::Denied } else { ErrorKind::Unsupported };
+                assert_eq!(error.kind(), expected, "{error}");
                 continue;
             }
-            (other, _) => panic!("{other:?}"),
+            (other, _) => panic!("{:?}", other.map(drop)),
         };
         let changes = ["*1\r\n$10\r\np:lock:{a}\r\n", "_\r\n"];
         for change in changes {
