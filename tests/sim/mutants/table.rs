@@ -125,7 +125,7 @@ pub const MUTANTS: &[Row] = &[
     rust("subscription_no_news", Mutant::SubscriptionNoNews, scene("woken_by_java"), I3),
     rust("watch_gap_ignored", Mutant::WatchGapIgnored, scene("observed"), I22),
     rust("report_during_look_ignored", Mutant::ReportDuringLookIgnored, scene("observed"), I22),
-    rust("lease_end_not_looked_at", Mutant::LeaseEndNotLookedAt, scene("observed"), I22),
+    rust("lease_end_not_looked_at", Mutant::LeaseEndNotLookedAt, scene("observed_death"), I22),
     lua("held_by_java_too", &[("if left then return {'BUSY', left, 0, now} end\n", "")], scene("beside_java"), I1),
     lua("tokens_handed_out_twice", &[("last - budget + 1", "last + 0")], scene("beside_java"), I2),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),

@@ -180,9 +180,11 @@ fn check_seen(
         _ => held.end(),
     };
     must(*ended <= end + soon || is_deaf(end, *ended), &format!("I22 the end late: {about}"))?;
-    match (was_well, held.released, what) {
-        (true, Some((from, _)), '!') => must(is_deaf(from, *ended), &format!("I22 the release as a loss: {about}")),
-        (_, None, '-') => Err(format!("I22 the loss as a release: {about}")),
+    match (fate, held.released, what) {
+        (Fate::Well, Some((from, _)), '!') => {
+            must(is_deaf(from, *ended), &format!("I22 the release as a loss: {about}"))
+        }
+        (Fate::Killed(_), None, '-') => Err(format!("I22 the loss as a release: {about}")),
         _ => Ok(()),
     }
 }
