@@ -123,7 +123,7 @@ pub const MUTANTS: &[Row] = &[
     rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
     rust("announcement_ignored", Mutant::AnnouncementIgnored, scene("woken_by_java"), I3),
     rust("subscription_no_news", Mutant::SubscriptionNoNews, scene("woken_by_java"), I3),
-    rust("watch_gap_ignored", Mutant::WatchGapIgnored, scene("observed"), I22),
+    rust("watch_gap_ignored", Mutant::WatchGapIgnored, scene("observed_gap"), I22),
     rust("report_during_look_ignored", Mutant::ReportDuringLookIgnored, scene("observed"), I22),
     rust("lease_end_not_looked_at", Mutant::LeaseEndNotLookedAt, scene("observed_death"), I22),
     lua("held_by_java_too", &[("if left then return {'BUSY', left, 0, now} end\n", "")], scene("beside_java"), I1),

@@ -115,6 +115,26 @@ pub async fn observed_death(mut stage: Stage) -> Played {
     must(told == "+!", &format!("I22 a hold whose holder was killed is reported as {told:?}: {seen:?}"))
 }
 
+/// Nothing else happens after what the observer missed.
+pub async fn observed_gap(mut stage: Stage) -> Played {
+    let (observer, holder) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let seen = Seen::default();
+    drop(stage.spawn(observer, observe(stage.machine.clone(), stage.lock(observer), seen.clone())));
+    let guard = stage.acquires(holder).await;
+    stage.sleep(500 * MS).await;
+    stage.link(observer).cut(false, true, 500 * MS);
+    let pause = stage.random.between(Duration::ZERO, 400 * MS);
+    stage.sleep(pause).await;
+    guard.release().await.unwrap();
+    stage.sleep(500 * MS + 8 * stage.hop).await;
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let told: String = seen.iter().map(|(_, change)| shown(change).0).collect();
+    must(
+        told == "+-",
+        &format!("I22 a hold that was released during an interruption is reported as {told:?}: {seen:?}"),
+    )
+}
+
 /// What became of the holder while it held.
 enum Fate {
     Well,
