@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::ticket_only::wait;
+use crate::acquire::{announced, ticket_only};
 use crate::call_once::{CopyAnswer, call_once};
 use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, WaiterState, clients_of};
+use crate::protocol::key::{Named, SharedCounter};
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchInspected, LatchSet};
 use crate::protocol::limits::{MAX_LISTED, WRITE};
@@ -152,7 +153,7 @@ impl CountDownLatch {
     /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on
     /// the result if needed, then await it.
     pub fn wait(&self) -> LatchWait {
-        LatchWait { primitive: self.primitive.clone(), timeout: None }
+        LatchWait::new(Of::Own(self.primitive.clone()))
     }
 
     /// Reads the count, the remaining time to live and the number of waiters. All are read at the same moment, and may
@@ -235,13 +236,20 @@ pub struct LatchState {
 #[derive(Clone, Debug)]
 #[must_use = "a wait does nothing unless awaited"]
 pub struct LatchWait {
-    primitive: Primitive,
+    of: Of,
     timeout: Option<Duration>,
+}
+
+/// The format of the latch.
+#[derive(Clone, Debug)]
+enum Of {
+    Own(Primitive),
+    Redisson(Primitive<SharedCounter>),
 }
 
 impl LatchWait {
     /// Limits the wait. By default it is unlimited. Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
-    /// [`CountDownLatch::count`] to check without waiting.
+    /// `count` of the latch to check without waiting.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -249,10 +257,34 @@ impl LatchWait {
 }
 
 impl LatchWait {
+    fn new(of: Of) -> Self {
+        Self { of, timeout: None }
+    }
+
+    /// A wait for a latch in Redisson's format.
+    pub(crate) fn redisson(primitive: &Primitive<SharedCounter>) -> Self {
+        Self::new(Of::Redisson(primitive.clone()))
+    }
+
     pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.primitive.context().executor
+        let context = match &self.of {
+            Of::Own(primitive) => primitive.context(),
+            Of::Redisson(primitive) => primitive.context(),
+        };
+        &context.executor
+    }
+
+    /// Fails if the timeout is zero.
+    fn check(&self, named: &Named) -> Result<()> {
+        if !self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Ok(());
+        }
+        let reason = "timeout is zero; use count to check without waiting";
+        Err(Error::because(ErrorKind::InvalidInput, WAIT, reason).with_name(&named.name))
     }
 }
+
+const WAIT: &str = "wait";
 
 impl IntoFuture for LatchWait {
     type Output = Result<()>;
@@ -260,19 +292,21 @@ impl IntoFuture for LatchWait {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            const OPERATION: &str = "wait";
-            let context = self.primitive.context();
-            let keys = self.primitive.keys(OPERATION)?;
-            if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-                let error = Error::because(
-                    ErrorKind::InvalidInput,
-                    OPERATION,
-                    "timeout is zero; use count to check without waiting",
-                );
-                return Err(error.with_name(&keys.name));
+            match &self.of {
+                Of::Own(primitive) => {
+                    let keys = primitive.keys(WAIT)?;
+                    self.check(keys)?;
+                    let gone = "the latch ended, and it is not known whether it was counted down before";
+                    ticket_only::wait(primitive.context(), WAIT, keys, self.timeout, gone, |_| Ok(())).await
+                }
+                Of::Redisson(primitive) => {
+                    self.check(primitive.keys(WAIT)?)?;
+                    announced::answer(primitive, WAIT, self.timeout, |primitive, last| {
+                        announced::is_zero(primitive, WAIT, last)
+                    })
+                    .await
+                }
             }
-            let gone = "the latch ended, and it is not known whether it was counted down before";
-            wait(context, OPERATION, keys, self.timeout, gone, |_| Ok(())).await
         })
     }
 }

@@ -181,6 +181,8 @@ pub enum Mutant {
     AnnouncementIgnored,
     /// Who waits for a lock without a queue does not ask again once its channel is subscribed.
     SubscriptionNoNews,
+    /// An acquisition of permits that Java shares is dropped without an answer, and gives nothing back.
+    PermitsKeptOnDrop,
 }
 
 #[cfg(not(feature = "_mutants"))]

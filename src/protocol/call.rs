@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::failure::Failure;
 use super::fields::{Fields, decode};
-use super::key::Keys;
+use super::key::Named;
 use super::script::Script;
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
@@ -52,9 +52,21 @@ pub(super) enum Word<'a> {
     Number(u64),
 }
 
+impl Site<'_> {
+    /// The way of messages on channels of Redisson. In a cluster in which this client has no shard channels, Redisson
+    /// may have them: then both kinds are sent.
+    pub(super) fn how(self) -> &'static str {
+        match self {
+            Site { slot: Some(_), .. } => "sharded",
+            Site { counts_everyone: true, .. } => "single",
+            Site { .. } => "both",
+        }
+    }
+}
+
 impl<'a> Scripts<'a> {
     /// The arguments for calls with these keys.
-    pub(super) fn site(self, keys: &Keys) -> Site<'a> {
+    pub(super) fn site(self, keys: &Named) -> Site<'a> {
         let Topology { publish_counts_everyone: counts_everyone, sharded_messages, .. } = self.connection.topology();
         let counts_everyone = counts_everyone || mutant::on(Mutant::ReceiversBelieved);
         let slot = sharded_messages.then(|| keys.slot());

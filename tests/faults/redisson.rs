@@ -19,6 +19,9 @@ on_every_runtime! {
     a_release_by_force_without_an_answer_is_not_repeated,
     without_the_right_to_the_channel_nothing_is_acquired,
     a_refused_subscription_fails_the_acquisition,
+    calls_of_a_latch_survive_lost_requests_and_answers,
+    a_lost_message_of_a_latch_costs_a_third_of_the_lease,
+    without_the_right_to_its_channel_a_latch_stays,
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -197,4 +200,52 @@ async fn a_refused_subscription_fails_the_acquisition(env: Env) {
     env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
     held.release().await.unwrap();
     env.soon("it is served", listens).await.release().await.unwrap();
+}
+
+const LATCH: &str = "java:l";
+
+async fn calls_of_a_latch_survive_lost_requests_and_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let latch = client.redisson().count_down_latch(LATCH);
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::Unreachable] {
+        faults.next("shared_set", [fault.clone(), fault.clone()]);
+        assert!(latch.try_set_count(3).await.unwrap());
+        for left in [2, 1, 0] {
+            faults.next("shared_count_down", [fault.clone(), fault.clone()]);
+            assert_eq!(latch.count_down().await.unwrap(), left, "each call counts once");
+        }
+        assert!(env.keys().is_empty());
+    }
+    assert_eq!(faults.calls("shared_set"), 9);
+    assert_eq!(faults.calls("shared_count_down"), 27);
+}
+
+async fn a_lost_message_of_a_latch_costs_a_third_of_the_lease(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(4500))).await;
+    let (latch, others) = (client.redisson().count_down_latch(LATCH), other.redisson().count_down_latch(LATCH));
+    assert!(others.try_set_count(1).await.unwrap());
+    let waiting = env.spawn(async move { latch.wait().await });
+    env.eventually("it has looked since it listens", async || faults.calls("shared_count") >= 2).await;
+    faults.messages(Messages::Swallow);
+    assert_eq!(others.count_down().await.unwrap(), 0);
+    env.soon("it looks", waiting).await.unwrap();
+    assert!(faults.swallowed() >= 1);
+}
+
+/// The documented user has no rights to Redisson's channels.
+async fn without_the_right_to_its_channel_a_latch_stays(env: Env) {
+    let (client, other, name) = (env.client().await, other(&env).await, "bowline:l");
+    env.allow_forever(name);
+    let (latch, others) = (client.redisson().count_down_latch(name), other.redisson().count_down_latch(name));
+    env.redis::<()>(&["ACL", "SETUSER", "bowline", "+incrby"]);
+    let denied = latch.try_set_count(2).await.unwrap_err();
+    assert_eq!((denied.kind(), denied.name()), (ErrorKind::Denied, Some(name)));
+    assert!(env.keys().is_empty());
+    assert!(others.try_set_count(2).await.unwrap());
+    assert_eq!(latch.count_down().await.unwrap(), 1);
+    assert_eq!(latch.count_down().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(latch.wait().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(latch.count().await.unwrap(), 1, "nothing was counted");
+    assert_eq!(others.count_down().await.unwrap(), 0);
 }

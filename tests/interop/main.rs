@@ -17,6 +17,7 @@ mod everywhere;
 mod contention;
 mod ends;
 mod java;
+mod latches;
 mod processes;
 mod scene;
 mod taking_turns;
@@ -28,6 +29,7 @@ async fn all(scene: &Scene) {
     ends::all(scene).await;
     contention::all(scene).await;
     processes::all(scene).await;
+    latches::all(scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,6 +60,15 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
         let error = scene.java.ask("a", &format!("lock unlock {name}")).await.unwrap_err();
         assert!(error.contains("CROSSSLOT"), "{name}: {error}");
     }
+    for name in ["a}b", "}a", "{}a", "a{}b", "a{b", "b{x}c"] {
+        let latch = scene.redisson().count_down_latch(name);
+        for refused in [latch.try_set_count(1).await.map(drop), latch.count().await.map(drop), latch.wait().await] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        }
+        let error = scene.java.ask("a", &format!("latch trySetCount {name} 1")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+    }
     let guard = scene.redisson().lock("a{b}c").lock().await.unwrap();
     assert_eq!(scene.java.ask("a", "lock tryLock a{b}c").await.unwrap(), "false");
     guard.release().await.unwrap();
@@ -67,4 +78,10 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
 #[tokio::test]
 async fn holder() {
     processes::hold_until_killed().await;
+}
+
+/// As [`holder`].
+#[tokio::test]
+async fn counter() {
+    processes::count_until_killed().await;
 }

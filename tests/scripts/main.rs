@@ -44,5 +44,6 @@ mod replica;
 mod resume;
 mod retained;
 mod sharded;
+mod shared_latch;
 mod token;
 mod vote;

@@ -24,8 +24,8 @@ pub(super) struct Shared {
     pub(super) connection: Arc<dyn Connection>,
     pub(super) engine: Arc<Engine>,
     pub(super) table: Mutex<Table>,
-    /// Whether the user may publish to such a channel.
-    pub(super) is_tried: AtomicBool,
+    /// Whether the user may publish to channels of locks, and of permits.
+    pub(super) is_tried: [AtomicBool; 2],
 }
 
 #[derive(Debug, Default)]

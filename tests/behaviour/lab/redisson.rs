@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::Either;
 use super::acquire::Acquire;
 use super::guard::{RedissonFencedGuard, RedissonGuard};
-use super::primitives::{acquire, try_acquire};
+use super::primitives::{Wait, acquire, try_acquire};
 use super::thread::{call, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -32,6 +32,13 @@ impl Redisson {
         RedissonFencedLock(match &self.0 {
             Either::Async(redisson) => Either::Async(redisson.fenced_lock(name)),
             Either::Blocking(redisson) => Either::Blocking(redisson.fenced_lock(name)),
+        })
+    }
+
+    pub(crate) fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
+        RedissonCountDownLatch(match &self.0 {
+            Either::Async(redisson) => Either::Async(redisson.count_down_latch(name)),
+            Either::Blocking(redisson) => Either::Blocking(redisson.count_down_latch(name)),
         })
     }
 }
@@ -62,3 +69,27 @@ macro_rules! locks {
 }
 
 locks!(RedissonLock: RedissonGuard, RedissonFencedLock: RedissonFencedGuard);
+
+#[derive(Clone, Debug)]
+pub(crate) struct RedissonCountDownLatch(Either<bowline::RedissonCountDownLatch, blocking::RedissonCountDownLatch>);
+
+impl RedissonCountDownLatch {
+    pub(crate) fn try_set_count(&self, count: u32) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, try_set_count, count)
+    }
+
+    pub(crate) fn count_down(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count_down)
+    }
+
+    pub(crate) fn count(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count)
+    }
+
+    pub(crate) fn wait(&self) -> Wait {
+        Wait(match &self.0 {
+            Either::Async(latch) => Either::Async(latch.wait()),
+            Either::Blocking(latch) => Either::Blocking(latch.wait()),
+        })
+    }
+}

@@ -1,10 +1,11 @@
 //! Acquisitions and releases dropped at every point: nothing of them stays, and those who wait are woken.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
 use bowline::{Holder, RedissonLock};
 
-use super::HOUR;
+use super::{HOUR, latch};
 use crate::lock::cancel::Then;
 use crate::support::env::{Env, TestClient, on_every_server};
 use crate::support::polled::{self, polled};
@@ -15,6 +16,7 @@ on_every_server! {
     a_try_dropped_after_any_number_of_polls_leaves_nothing,
     a_release_dropped_after_any_number_of_polls_is_finished,
     a_member_dropped_when_its_turn_has_come_wakes_the_next,
+    a_wait_for_a_latch_dropped_at_any_moment_leaves_nothing,
 }
 
 async fn client(env: &Env) -> TestClient {
@@ -106,4 +108,16 @@ async fn a_member_dropped_when_its_turn_has_come_wakes_the_next(env: Env) {
         env.soon("the first ends", first).await;
         env.soon("the second is served", second).await.unwrap();
     }
+}
+
+async fn a_wait_for_a_latch_dropped_at_any_moment_leaves_nothing(env: Env) {
+    let client = client(&env).await;
+    let wanted = client.redisson().count_down_latch(latch::NAME);
+    assert!(wanted.try_set_count(1).await.unwrap());
+    for n in 0..30_u32 {
+        let moment = Duration::from_micros(u64::from(n) * 100);
+        drop(futures::future::select(wanted.wait().into_future(), Box::pin(env.sleep(moment))).await);
+    }
+    env.eventually("nobody listens", async || env.listeners(latch::CHANNEL) == 0).await;
+    assert_eq!(wanted.count_down().await.unwrap(), 0);
 }
