@@ -75,7 +75,7 @@ impl Redisson {
     }
 
     /// Returns the latch that Java programs get by `redisson.getCountDownLatch(name)`. Names are those of
-    /// [`lock`](Self::lock), and in a cluster those without braces. Sends nothing.
+    /// [`lock`](Self::lock), and in a cluster those without a `}`. Sends nothing.
     pub fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
         RedissonCountDownLatch::new(self.counter(name, SharedCounter::latch))
     }

@@ -98,7 +98,10 @@ pub(super) fn count_down<'a>(
 }
 
 pub(super) fn count(counter: &SharedCounter) -> ScriptCall<'_, (u64, ServerMillis)> {
-    ScriptCall::new(&COUNT, [counter.main()].into_iter(), |fields| Some((fields.number()?, fields.number()?)))
+    ScriptCall::new(&COUNT, [counter.main()].into_iter(), |fields| {
+        let now = fields.number()?;
+        Some((fields.number()?, now))
+    })
 }
 
 fn was_set(fields: &mut Fields<'_>) -> Option<Timed<bool>> {

@@ -61,7 +61,7 @@ impl RedissonCountDownLatch {
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid, or the count is zero. Nothing was sent. In a
-    ///   cluster, a name with a brace is invalid, because Redisson cannot use it there either.
+    ///   cluster, a name with a `}` is invalid, because Redisson cannot use it there either.
     /// - [`Denied`](ErrorKind::Denied): the user may not publish to the channel. Nothing was changed.
     /// - [`WrongType`](ErrorKind::WrongType): the name is that of something else.
     /// - [`Unavailable`](ErrorKind::Unavailable) and other errors of the server: the latch may or may not have been

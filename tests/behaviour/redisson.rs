@@ -4,6 +4,7 @@
 mod cancel;
 mod channel;
 mod latch;
+mod semaphore;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

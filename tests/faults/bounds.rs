@@ -122,6 +122,10 @@ impl Trouble {
             "resign",
             "drop_waiters",
             "drop_waiters_permits",
+            "java_count",
+            "java_count_down",
+            "java_wait",
+            "java_try_acquire",
         ]
         .contains(&operation);
         match self {

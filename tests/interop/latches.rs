@@ -1,5 +1,6 @@
 //! Latches that both sides set, count down and wait for.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use bowline::ErrorKind;
@@ -102,7 +103,7 @@ async fn calls_of_both_sides_count_once(scene: &Scene) {
         theirs.await.unwrap();
     }
     woken("all have counted", waiting).await.unwrap();
-    woken("all have counted", latch.wait()).await.unwrap();
+    woken("all have counted", latch.wait().into_future()).await.unwrap();
     assert_eq!(latch.count().await.unwrap(), 0);
 }
 

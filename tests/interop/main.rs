@@ -18,6 +18,7 @@ mod contention;
 mod ends;
 mod java;
 mod latches;
+mod permits;
 mod processes;
 mod scene;
 mod taking_turns;
@@ -30,6 +31,7 @@ async fn all(scene: &Scene) {
     contention::all(scene).await;
     processes::all(scene).await;
     latches::all(scene).await;
+    permits::all(scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,7 +62,18 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
         let error = scene.java.ask("a", &format!("lock unlock {name}")).await.unwrap_err();
         assert!(error.contains("CROSSSLOT"), "{name}: {error}");
     }
-    for name in ["a}b", "}a", "{}a", "a{}b", "a{b", "b{x}c"] {
+    for name in ["a}b", "}a", "{}a", "a{}b", "a{b"] {
+        let refused = scene.redisson().semaphore(name).try_acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        let error = scene.java.ask("a", &format!("semaphore release {name} 1")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+    }
+    // Redisson puts braces around the name of a latch in any case.
+    let latch = scene.redisson().count_down_latch("java:l{b");
+    assert!(latch.try_set_count(1).await.unwrap());
+    assert_eq!(scene.java.ask("a", "latch trySetCount java:l{b 1").await.unwrap(), "false");
+    assert_eq!(latch.count_down().await.unwrap(), 0);
+    for name in ["a}b", "}a", "{}a", "a{}b", "b{x}c"] {
         let latch = scene.redisson().count_down_latch(name);
         for refused in [latch.try_set_count(1).await.map(drop), latch.count().await.map(drop), latch.wait().await] {
             let refused = refused.unwrap_err();
@@ -84,4 +97,10 @@ async fn holder() {
 #[tokio::test]
 async fn counter() {
     processes::count_until_killed().await;
+}
+
+/// As [`holder`].
+#[tokio::test]
+async fn taker() {
+    processes::take_until_killed().await;
 }

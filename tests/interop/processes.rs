@@ -85,6 +85,12 @@ pub(crate) async fn count_until_killed() {
     }
 }
 
+pub(crate) async fn take_until_killed() {
+    let Some(client) = in_a_child().await else { return };
+    let _taken = client.redisson().semaphore("java:taken:p").acquire().await.unwrap();
+    pending::<()>().await;
+}
+
 pub(crate) async fn hold_until_killed() {
     let Some(client) = in_a_child().await else { return };
     let _held = client.redisson().lock("killed:ours").lock().await.unwrap();

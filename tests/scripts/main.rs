@@ -45,5 +45,6 @@ mod resume;
 mod retained;
 mod sharded;
 mod shared_latch;
+mod shared_permits;
 mod token;
 mod vote;

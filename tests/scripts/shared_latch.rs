@@ -59,7 +59,7 @@ fn look(lab: &mut Lab) -> Result<u64, String> {
 /// The keys but the marks.
 fn keys(lab: &Lab) -> Vec<String> {
     let mut keys = lab.server.keys();
-    keys.retain(|key| !key.starts_with("p:call:{"));
+    keys.retain(|key| !key.contains(":call:{"));
     keys
 }
 

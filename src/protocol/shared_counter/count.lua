@@ -1,7 +1,7 @@
 -- Reads a counter of Redisson without changing anything.
 -- KEYS: counter
 -- ARGV:
--- Reply: count now
+-- Reply: now count
 -- A counter that does not exist is 0, and so is one below it.
 
 local counter = KEYS[1]
@@ -14,4 +14,4 @@ if not count or count < 1 then
   takes_writes(counter)
   count = 0
 end
-return {count, now}
+return {now, count}
