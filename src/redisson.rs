@@ -15,10 +15,12 @@ use crate::protocol::dispatch::Failure;
 use crate::protocol::key::SharedCounter;
 use crate::protocol::limits::WRITE;
 
+pub use acquire::RedissonAcquire;
 pub use latch::RedissonCountDownLatch;
 pub use permits::RedissonPermits;
-pub use semaphore::{RedissonAcquire, RedissonSemaphore};
+pub use semaphore::RedissonSemaphore;
 
+mod acquire;
 mod changed;
 mod latch;
 mod permits;

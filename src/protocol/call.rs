@@ -102,7 +102,7 @@ impl<'a> Scripts<'a> {
         let explained = {
             let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
             match self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await {
-                Err(error) if is_told && is_about_types(&error) => self.explained(&call.keys, error),
+                Err(error) if is_told && is_about_types(&error) => self.explained(call.script, &call.keys, error),
                 reply => return Ok(decode(call.script, &reply?, call.entries, call.read)?),
             }
         };
@@ -130,7 +130,7 @@ impl Scripts<'_> {
         within: Duration,
     ) -> Result<(T, u32), Failure> {
         let explained = match self.send_one_acknowledged_quietly(&call, replicas, within).await {
-            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(&call.keys, error),
+            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(call.script, &call.keys, error),
             answer => return answer,
         };
         Err(explained.await.into())

@@ -24,6 +24,9 @@ scripts! {
     TAKE = "take",
 }
 
+/// What the names of the scripts begin with.
+pub(super) const PREFIX: &str = "shared_";
+
 /// A call that is marked. `mark` is that of the copy.
 fn marked<'a, T>(
     script: &'static Script,

@@ -1,8 +1,8 @@
 //! Permits that Java programs share, and how they are given back.
 //!
-//! A call that takes permits leaves a mark with its id, which says how many. Giving them back turns the mark to zero, so
-//! that it happens once, however many copies are sent. A future that is dropped, or has failed, does not know whether it
-//! took any: it gives back what the mark says, and leaves a mark that later copies of its call find.
+//! A call that takes permits leaves a mark with its id, which says how many. Giving them back turns the mark to zero,
+//! so that it happens once, however many copies are sent. A future that is dropped, or has failed, does not know whether
+//! it took any: it gives back what the mark says, and leaves a mark that later copies of its call find.
 
 use std::fmt;
 use std::pin::pin;
@@ -31,8 +31,8 @@ const RELEASE: &str = "release";
 ///
 /// # Dropping
 /// The background task sends the release until the server has answered, for one
-/// [`lease`](crate::ConfigBuilder::lease) and one [`retry_timeout`](crate::ConfigBuilder::retry_timeout). If the client is
-/// closed or the runtime shut down before, the permits stay taken: [`release`](Self::release) them first.
+/// [`lease`](crate::ConfigBuilder::lease) and one [`retry_timeout`](crate::ConfigBuilder::retry_timeout). If the client
+/// is closed or the runtime shut down before, the permits stay taken: [`release`](Self::release) them first.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct RedissonPermits {
     /// `None` once they are given back or forgotten.

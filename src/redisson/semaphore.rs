@@ -1,26 +1,16 @@
 //! The semaphore that Java programs share.
 
 use std::fmt;
-use std::future::IntoFuture;
-use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::BoxFuture;
-
-use crate::acquire::announced;
-use crate::call_once::Told;
-use crate::driver::channels::Announced;
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::Result;
 use crate::handle::Primitive;
-use crate::protocol::dispatch::Failure;
 use crate::protocol::key::SharedCounter;
 use crate::protocol::shared_counter::Given;
+use crate::redisson::acquire::{RedissonAcquire, check, take};
 use crate::redisson::changed::changed;
-use crate::redisson::permits::{RedissonPermits, Taking};
-use crate::runtime::Executor;
-
-/// The most permits of one call: what a number of Java has room for.
-const MAX_PERMITS: u32 = i32::MAX.unsigned_abs();
+use crate::redisson::permits::RedissonPermits;
 
 /// A semaphore that Java programs use as an `RSemaphore`: a named number of permits that both sides take and give back.
 ///
@@ -38,9 +28,9 @@ const MAX_PERMITS: u32 = i32::MAX.unsigned_abs();
 ///   again after a third of the client's lease at most.
 ///
 /// # Not guaranteed
-/// - **Permits have no lease and no holder.** The permits of a program that dies, or whose client is closed while it has
-///   some, are lost until somebody [releases](Self::release) as many. bowline's own [`Semaphore`](crate::Semaphore) does
-///   not lose permits.
+/// - **Permits have no lease and no holder.** The permits of a program that dies, or whose client is closed while it
+///   has some, are lost until somebody [releases](Self::release) as many. bowline's own
+///   [`Semaphore`](crate::Semaphore) does not lose permits.
 /// - There is no order, and no bound of the wait: all that wait ask, and the first request that fits takes the permits.
 ///   An acquisition of many may wait for as long as others take few.
 /// - A waiter of Java has no reason to ask but a message. If a message is lost, or wakes a thread that wants more than
@@ -51,8 +41,8 @@ const MAX_PERMITS: u32 = i32::MAX.unsigned_abs();
 ///
 /// # Redis keys
 /// - `<name>`, the number of free permits, never expires.
-/// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one lease, one `retry_timeout` and one
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call.
+/// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one lease, one `retry_timeout` and
+///   one [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call.
 ///
 /// # Examples
 /// ```no_run
@@ -76,8 +66,8 @@ impl RedissonSemaphore {
         Self { primitive }
     }
 
-    /// Sets the number of permits if the semaphore has none stored, not even zero. Returns whether it was set. From 1 to
-    /// 2,147,483,647.
+    /// Sets the number of permits, 1 to 2,147,483,647, if the semaphore has none stored, not even zero. Returns whether
+    /// it was set.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number is invalid. Nothing was sent. In a cluster
@@ -91,7 +81,7 @@ impl RedissonSemaphore {
     /// After the future is dropped, the permits may or may not have been set.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool> {
         const OPERATION: &str = "try_set_permits";
-        self.check(OPERATION, permits)?;
+        check(&self.primitive, OPERATION, permits)?;
         changed(
             &self.primitive,
             OPERATION,
@@ -114,7 +104,7 @@ impl RedissonSemaphore {
     /// a client has one connection more for each name that it waits for. After each message, each waiting acquisition
     /// sends a request.
     pub fn acquire_many(&self, permits: u32) -> RedissonAcquire {
-        RedissonAcquire { semaphore: self.clone(), permits, timeout: None }
+        RedissonAcquire::new(&self.primitive, permits)
     }
 
     /// Takes one permit, or resolves to `None` if none is free.
@@ -137,7 +127,7 @@ impl RedissonSemaphore {
     /// If the future is dropped, what it may have taken is given back in the background.
     pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<RedissonPermits>> {
         const OPERATION: &str = "try_acquire";
-        self.check(OPERATION, permits)?;
+        check(&self.primitive, OPERATION, permits)?;
         take(&self.primitive, OPERATION, permits, |_| {}).await
     }
 
@@ -153,8 +143,8 @@ impl RedissonSemaphore {
         take(&self.primitive, "drain", 0, |_| {}).await
     }
 
-    /// Gives so many permits, which the caller has taken and [forgotten](RedissonPermits::forget), or that a program has
-    /// lost. Nobody checks that they were taken.
+    /// Gives so many permits, which the caller has taken and [forgotten](RedissonPermits::forget), or that a program
+    /// has lost. Nobody checks that they were taken.
     ///
     /// # Errors
     /// Those of [`try_set_permits`](Self::try_set_permits).
@@ -163,7 +153,7 @@ impl RedissonSemaphore {
     /// After the future is dropped, the permits may or may not have been given.
     pub async fn release(&self, permits: u32) -> Result<()> {
         const OPERATION: &str = "release";
-        self.check(OPERATION, permits)?;
+        check(&self.primitive, OPERATION, permits)?;
         self.give(OPERATION, permits.into()).await
     }
 
@@ -177,7 +167,7 @@ impl RedissonSemaphore {
     /// After the future is dropped, the permits may or may not have been added.
     pub async fn add_permits(&self, change: i32) -> Result<()> {
         const OPERATION: &str = "add_permits";
-        self.check(OPERATION, change.unsigned_abs())?;
+        check(&self.primitive, OPERATION, change.unsigned_abs())?;
         self.give(OPERATION, change.into()).await
     }
 
@@ -206,99 +196,10 @@ impl RedissonSemaphore {
         )
         .await
     }
-
-    fn check(&self, operation: &'static str, permits: u32) -> Result<()> {
-        let counter = self.primitive.keys(operation)?;
-        if (1..=MAX_PERMITS).contains(&permits) {
-            return Ok(());
-        }
-        let reason = format!("the number of permits must be 1 to {MAX_PERMITS}, not {permits}");
-        Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&counter.name))
-    }
-}
-
-/// Takes permits if there are enough. `wanted` 0 means all that are there.
-async fn take(
-    primitive: &Primitive<SharedCounter>,
-    operation: &'static str,
-    wanted: u32,
-    failed: impl Fn(&Failure),
-) -> Result<Option<RedissonPermits>> {
-    let (context, taking) = (primitive.context(), Taking::new(primitive));
-    let tries_channel = context.channels.is_untried(Announced::Permits);
-    let keep = context.config.lease;
-    let tell = |told: Told<'_>| {
-        taking.told(&told);
-        if let Told::Failed(failure) = told {
-            failed(failure);
-        }
-    };
-    let permits = changed(primitive, operation, tell, move |scripts, counter, copy| {
-        Box::pin(async move { scripts.take_shared(counter, copy.kept(keep), (wanted, tries_channel)).await })
-    })
-    .await?;
-    context.channels.set_tried(Announced::Permits);
-    Ok(taking.answered(permits))
 }
 
 impl fmt::Debug for RedissonSemaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedissonSemaphore").field("name", &self.primitive.name()).finish_non_exhaustive()
-    }
-}
-
-/// An acquisition of permits that Java programs share, returned by [`RedissonSemaphore::acquire`]. Nothing is sent
-/// before it is awaited, or before [`block`](Self::block) is called in blocking code.
-///
-/// # Errors
-/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number of permits is invalid, or the timeout is zero.
-///   Nothing was sent.
-/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
-///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). Other errors of the server are returned at once.
-/// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
-///
-/// # Cancel safety
-/// If the future is dropped or fails, what it may have taken is given back in the background.
-#[derive(Clone, Debug)]
-#[must_use = "an acquisition does nothing unless awaited"]
-pub struct RedissonAcquire {
-    semaphore: RedissonSemaphore,
-    permits: u32,
-    timeout: Option<Duration>,
-}
-
-impl RedissonAcquire {
-    /// Limits the wait. By default it is unlimited. Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
-    /// [`RedissonSemaphore::try_acquire_many`] to ask without waiting.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.semaphore.primitive.context().executor
-    }
-}
-
-impl IntoFuture for RedissonAcquire {
-    type Output = Result<RedissonPermits>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        const OPERATION: &str = "acquire";
-        Box::pin(async move {
-            let Self { semaphore, permits, timeout } = self;
-            semaphore.check(OPERATION, permits)?;
-            let counter = semaphore.primitive.keys(OPERATION)?;
-            if timeout.is_some_and(|timeout| timeout.is_zero()) {
-                let reason = "timeout is zero; use try_acquire to ask without waiting";
-                return Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&counter.name));
-            }
-            announced::answer(&semaphore.primitive, OPERATION, timeout, |primitive, last| {
-                Box::pin(take(primitive, OPERATION, permits, |failure| last.set(Some(failure))))
-            })
-            .await
-        })
     }
 }

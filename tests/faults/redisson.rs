@@ -28,6 +28,7 @@ on_every_runtime! {
     a_release_that_fails_goes_on_in_the_background,
     a_lost_message_of_permits_costs_a_third_of_the_lease,
     without_the_right_to_its_channel_no_permit_is_taken,
+    the_error_of_a_wrong_type_names_the_key_and_no_mark,
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -383,4 +384,26 @@ async fn without_the_right_to_its_channel_no_permit_is_taken(env: Env) {
     }
     assert_eq!(semaphore.available().await.unwrap(), 2);
     env.redis::<i64>(&["DEL", name]);
+}
+
+/// The key of a mark has an attempt id in it.
+async fn the_error_of_a_wrong_type_names_the_key_and_no_mark(env: Env) {
+    let client = other(&env).await;
+    let semaphore = client.redisson().semaphore(PERMITS);
+    env.redis::<()>(&["HSET", PERMITS, "a", "1"]);
+    for told in ["the key java:s holds a hash, where bowline writes a string", "the key java:s holds a value of a type"]
+    {
+        let errors = [
+            semaphore.try_acquire().await.map(drop).unwrap_err(),
+            semaphore.release(1).await.unwrap_err(),
+            semaphore.available().await.map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            let shown = format!("{error:#}");
+            assert!(error.kind() == ErrorKind::WrongType && shown.contains(told), "{shown}");
+            assert!(!shown.contains(":call:"), "{shown}");
+        }
+        env.redis::<()>(&["SET", PERMITS, "no number"]);
+    }
+    end_permits(&env);
 }
