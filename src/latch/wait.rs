@@ -12,8 +12,9 @@ use crate::handle::Primitive;
 use crate::protocol::key::{Named, SharedCounter};
 use crate::runtime::Executor;
 
-/// A wait until a latch is open, returned by [`CountDownLatch::wait`](crate::CountDownLatch::wait). Nothing is sent before it is awaited, or before
-/// [`block`](Self::block) is called in blocking code.
+/// A wait until a latch is open, returned by [`CountDownLatch::wait`](crate::CountDownLatch::wait) and by
+/// [`RedissonCountDownLatch::wait`](crate::RedissonCountDownLatch::wait). Nothing is sent before it is awaited, or
+/// before [`block`](Self::block) is called in blocking code.
 ///
 /// # Errors
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.

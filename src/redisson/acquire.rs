@@ -54,8 +54,9 @@ pub(super) async fn take(
     Ok(taking.answered(permits))
 }
 
-/// An acquisition of permits that Java programs share, returned by [`RedissonSemaphore::acquire`](crate::RedissonSemaphore::acquire). Nothing is sent
-/// before it is awaited, or before [`block`](Self::block) is called in blocking code.
+/// An acquisition of permits that Java programs share, returned by
+/// [`RedissonSemaphore::acquire`](crate::RedissonSemaphore::acquire). Nothing is sent before it is awaited, or before
+/// [`block`](Self::block) is called in blocking code.
 ///
 /// # Errors
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.

@@ -1,8 +1,8 @@
 //! Permits that Java programs share, and how they are given back.
 //!
 //! A call that takes permits leaves a mark with its id, which says how many. Giving them back turns the mark to zero,
-//! so that it happens once, however many copies are sent. A future that is dropped, or has failed, does not know whether
-//! it took any: it gives back what the mark says, and leaves a mark that later copies of its call find.
+//! so that it happens once, however many copies are sent. A future that is dropped, or has failed, does not know
+//! whether it took any: it gives back what the mark says, and leaves a mark that later copies of its call find.
 
 use std::fmt;
 use std::pin::pin;

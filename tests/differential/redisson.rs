@@ -25,7 +25,7 @@ pub fn script() -> impl Strategy<Value = Step> {
 }
 
 /// The scripts of a latch or a semaphore, with few marks, so that copies meet.
-fn counter() -> impl Strategy<Value = Step> {
+fn counter() -> impl Strategy<Value = (&'static str, Vec<String>, Vec<String>)> {
     let of = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(COUNTER, 2), args));
     let permits = || mostly(&["1", "2", "3", "0"], &["-2", "x", ""]);
     let late = || mostly(&["0", "0", "5000000000000"], &["1", "x"]);
