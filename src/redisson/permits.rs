@@ -31,8 +31,8 @@ const RELEASE: &str = "release";
 ///
 /// # Dropping
 /// The background task sends the release until the server has answered, for one
-/// [`lease`](crate::ConfigBuilder::lease) and one [`retry_timeout`](crate::ConfigBuilder::retry_timeout). If the client
-/// is closed or the runtime shut down before, the permits stay taken: [`release`](Self::release) them first.
+/// [`lease`](crate::ConfigBuilder::lease) of the client. If the client is closed or the runtime shut down before, the
+/// permits stay taken: [`release`](Self::release) them first.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct RedissonPermits {
     /// `None` once they are given back or forgotten.
@@ -131,6 +131,7 @@ struct Release {
     given: Given,
     /// No copy is executed after that time, and so long the mark is kept.
     known_until: ServerMillis,
+    /// No request is begun after that time.
     end: Instant,
     is_over: bool,
 }
@@ -138,8 +139,9 @@ struct Release {
 impl Release {
     fn new(primitive: Primitive<SharedCounter>, id: AttemptId, given: Given) -> Self {
         let context = primitive.context();
-        let end = context.now() + context.config.lease + context.config.retry_timeout;
-        let known_until = context.not_after(end, None);
+        let end = context.now() + context.config.lease;
+        // No copy of the call that takes comes later than one retry timeout after it began, whatever the lease is.
+        let known_until = context.not_after(end + context.config.retry_timeout, None);
         Self { primitive, id, given, known_until, end, is_over: false }
     }
 

@@ -21,15 +21,14 @@ use crate::redisson::permits::RedissonPermits;
 /// - A permit is taken by one acquisition at a time, of all in both languages, as long as nobody releases what they
 ///   have not taken.
 /// - Each call of bowline takes or gives once, even if its request is sent several times.
-/// - An acquisition whose future is dropped, or that fails, gives back in the background what it may have taken, within
-///   one [`lease`](crate::ConfigBuilder::lease) and one [`retry_timeout`](crate::ConfigBuilder::retry_timeout) if the
-///   server can be reached in that time.
+/// - An acquisition whose future is dropped, or that fails, gives back in the background what it may have taken, if the
+///   server can be reached within one [`lease`](crate::ConfigBuilder::lease) of the client.
 /// - A release wakes those who wait, in both languages, by a message. If the message is lost, a waiter of bowline asks
 ///   again after a third of the client's lease at most.
 ///
 /// # Not guaranteed
 /// - **Permits have no lease and no holder.** The permits of a program that dies, or whose client is closed while it
-///   has some, are lost until somebody [releases](Self::release) as many. bowline's own
+///   has some or is about to take some, are lost until somebody [releases](Self::release) as many. bowline's own
 ///   [`Semaphore`](crate::Semaphore) does not lose permits.
 /// - There is no order, and no bound of the wait: all that wait ask, and the first request that fits takes the permits.
 ///   An acquisition of many may wait for as long as others take few.
