@@ -83,7 +83,7 @@ impl Scene {
     ) -> Ended {
         self.server.unwatched();
         let (mut subject, idle, tasks_before) = self.idle_subject(operation);
-        let rivals = Rivals::new(&self.world);
+        let (rivals, tasks) = (Rivals::new(&self.world), self.machine.live().0);
         let (semaphore, latch) =
             (self.other.redisson().semaphore(NAME), self.other.redisson().count_down_latch("latch"));
         let (of_both, is_taken) = ((semaphore.clone(), latch.clone()), taken != Taken::None);
@@ -121,7 +121,9 @@ impl Scene {
         let deleted = self.server.nodes.server().eval("return redis.call('DEL', KEYS[1])", &[NAME.as_bytes()], &[]);
         self.must(deleted.is_ok(), "the semaphore is deleted");
         self.nothing_is_left(operation, fault, &subject, idle);
-        self.idle = Some((subject, idle, tasks_before));
+        // The simulated network keeps the reader of a channel until its link changes, and the other client's does not.
+        let readers = self.machine.live().0.saturating_sub(tasks);
+        self.idle = Some((subject, idle, tasks_before + readers));
         ended
     }
 }
