@@ -268,3 +268,21 @@ fn without_the_right_to_publish_nothing_changes() {
     }
     assert_eq!(look(&mut lab), Ok(4));
 }
+
+/// Nor without the right to count. The mark is what it was.
+#[test]
+fn without_the_right_to_count_nothing_changes() {
+    let (mut lab, _) = begun(5);
+    let [taken, given, less, other] = [1, 2, 3, 4].map(|n| copy(&mut lab, n));
+    assert_eq!(take(&mut lab, taken, 2), Ok(Some(2)));
+    lab.raw(&["ACL", "SETUSER", "default", "-incrby"]);
+    lab.assert_refused("NOPERM", |lab| take(lab, other, 1));
+    for (copy, permits) in [(taken, Some(2)), (taken, None), (given, Some(1)), (less, Some(-1))] {
+        lab.assert_refused("NOPERM", |lab| release(lab, copy, permits));
+    }
+    let down = SharedCounter::latch(NAME).unwrap().count_down(other);
+    lab.assert_refused("NOPERM", |lab| run(lab, "shared_count_down", &down, |words| words.word()));
+    lab.raw(&["ACL", "SETUSER", "default", "+incrby"]);
+    assert_eq!(release(&mut lab, taken, None), Ok(true));
+    assert_eq!(look(&mut lab), Ok(5));
+}

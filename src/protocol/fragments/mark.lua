@@ -21,14 +21,23 @@ local function unchanged(answer)
   takes_writes(counter)
 end
 
--- Remembers the answer, sends the message and makes the change; or, without the right to publish, does none of them.
--- Nothing sees the message before the change, because a script is one step. before is what the mark was, if anything.
-local function changed(answer, message, change, before)
+-- Remembers the answer and makes the change, or does neither: the user may not have the rights. before is what the mark
+-- was, if anything.
+local function changed(answer, change, before)
   remember(answer)
-  if type(publish(message)) ~= 'number' then
-    if before then remember(before) else redis.call('DEL', mark) end
-    -- Raises what the first call returned.
-    if how == 'sharded' then redis.call('SPUBLISH', channel, message) else redis.call('PUBLISH', channel, message) end
-  end
+  if pcall(change) then return end
+  if before then remember(before) else redis.call('DEL', mark) end
+  -- Raises the reason, with its code on servers before 7.0, too.
   change()
+end
+
+-- The same, with a message. Nothing sees it before the change, because a script is one step.
+local function announced(answer, message, change, before)
+  changed(answer, function()
+    if type(publish(message)) ~= 'number' then
+      -- Raises what the first call returned.
+      if how == 'sharded' then redis.call('SPUBLISH', channel, message) else redis.call('PUBLISH', channel, message) end
+    end
+    change()
+  end, before)
 end

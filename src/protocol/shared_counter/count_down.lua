@@ -27,10 +27,9 @@ if not count then
 end
 if count > 1 then
   local left = count - 1
-  remember(string.format('%.0f', left))
-  redis.call('INCRBY', counter, '-1')
+  changed(string.format('%.0f', left), function() redis.call('INCRBY', counter, '-1') end)
   return {'COUNT', left, now}
 end
 -- A count that Java has set to zero is open already, and ends like one of 1.
-changed('0', '0', function() redis.call('DEL', counter) end)
+announced('0', '0', function() redis.call('DEL', counter) end)
 return {'COUNT', 0, now}

@@ -35,9 +35,8 @@ local function change()
 end
 local value = (count or 0) + permits
 if permits > 0 and value > 0 then
-  changed('0', string.format('%.0f', value), change, known)
+  announced('0', string.format('%.0f', value), change, known)
 else
-  remember('0')
-  change()
+  changed('0', change, known)
 end
 return {'RELEASED', now}

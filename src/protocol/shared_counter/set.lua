@@ -27,5 +27,5 @@ if count then
   unchanged('EXISTS')
   return {'EXISTS', now}
 end
-changed('SET', message, function() redis.call('SET', counter, new) end)
+announced('SET', message, function() redis.call('SET', counter, new) end)
 return {'SET', now}

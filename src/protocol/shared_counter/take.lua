@@ -28,6 +28,5 @@ if not count or count < math.max(wanted, 1) then
   return {'TAKEN', 0, now}
 end
 local taken = string.format('%.0f', wanted > 0 and wanted or count)
-remember(taken)
-redis.call('INCRBY', counter, '-' .. taken)
+changed(taken, function() redis.call('INCRBY', counter, '-' .. taken) end)
 return {'TAKEN', tonumber(taken), now}
