@@ -67,6 +67,7 @@ use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::observe::meter::Metered;
 use crate::tuning::MOST_EXPIRED;
 
+pub(crate) mod announced;
 mod ask;
 mod attempt;
 mod blocked;
@@ -75,6 +76,7 @@ pub(crate) mod confirm;
 pub(crate) mod enter;
 pub(crate) mod force_after;
 pub(crate) mod member;
+pub(crate) mod news;
 pub(crate) mod pending;
 pub(crate) mod request;
 pub(crate) mod resume;

@@ -74,6 +74,7 @@ mod names;
 mod once;
 mod red_lock;
 mod redisson;
+mod redisson_semaphore;
 mod rw_lock;
 mod semaphore;
 mod thread;
@@ -97,7 +98,8 @@ pub use multi_lock::MultiLock;
 pub use names::Names;
 pub use once::Once;
 pub use red_lock::{RedLock, RedLockBuilder};
-pub use redisson::{Redisson, RedissonFencedLock, RedissonLock};
+pub use redisson::{Redisson, RedissonCountDownLatch, RedissonFencedLock, RedissonLock};
+pub use redisson_semaphore::{RedissonPermits, RedissonSemaphore};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;
 

@@ -1,5 +1,6 @@
 //! Calls that change a latch or a barrier. Each is sent until it is answered, and executed only once.
 
+use std::borrow::Borrow;
 use std::pin::pin;
 
 use futures::future::BoxFuture;
@@ -10,7 +11,7 @@ use crate::handle::Primitive;
 use crate::mutant::{self, Mutant};
 use crate::protocol::copy::CallCopy;
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::Keys;
+use crate::protocol::key::{Keys, Named};
 use crate::protocol::reply::ServerMillis;
 
 /// The server's answer to one copy of a call.
@@ -35,11 +36,34 @@ pub(crate) async fn call_once<T>(
     operation: &'static str,
     call: impl for<'a> Fn(Scripts<'a>, &'a Keys, CallCopy) -> BoxFuture<'a, TimedAnswer<T>>,
 ) -> Result<T> {
+    let (outcome, call_again) = outcome_of(primitive, operation, |_| {}, call).await?;
+    if call_again && let Ok(keys) = primitive.keys(operation) {
+        primitive.context().promote_later(keys);
+    }
+    Ok(outcome)
+}
+
+/// What is told of the copies of a call.
+pub(crate) enum Told<'a> {
+    /// The copy is about to be sent.
+    Sends(CallCopy),
+    /// The copy had no usable answer.
+    Failed(&'a Failure),
+}
+
+/// As [`call_once`]. Returns whether the call has to be made again, too.
+pub(crate) async fn outcome_of<N: Borrow<Named>, T>(
+    primitive: &Primitive<N>,
+    operation: &'static str,
+    tell: impl Fn(Told<'_>),
+    call: impl for<'a> Fn(Scripts<'a>, &'a N, CallCopy) -> BoxFuture<'a, TimedAnswer<T>>,
+) -> Result<(T, bool)> {
     let context = primitive.context();
     let keys = primitive.keys(operation)?;
-    let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
+    let named: &Named = (**keys).borrow();
+    let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, named));
     let mut id = fresh()?;
-    let mut retry = context.retry(operation, keys);
+    let mut retry = context.retry(operation, named);
     let (mut known_until, mut resent) = (0, false);
     loop {
         let sent = retry.begin().await?;
@@ -48,20 +72,16 @@ pub(crate) async fn call_once<T>(
         }
         let not_after = context.not_after(sent, retry.limit(sent)).min(known_until);
         let copy = CallCopy { id, not_after, known_until, resent };
+        tell(Told::Sends(copy));
         let call = pin!(call(context.scripts(), keys, copy));
         match retry.bounded(sent, call).await {
             Ok((said, now)) => {
                 context.observe(now);
                 match said {
-                    CopyAnswer::Done { outcome, call_again } => {
-                        if call_again {
-                            context.promote_later(keys);
-                        }
-                        return Ok(outcome);
-                    }
+                    CopyAnswer::Done { outcome, call_again } => return Ok((outcome, call_again)),
                     CopyAnswer::Stale if resent && not_after == known_until => {
                         let reason = "no answer came to the first request, and it is too late for another";
-                        return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
+                        return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&named.name));
                     }
                     CopyAnswer::Again => retry.gets_on(),
                     // The estimate of the server's clock was wrong, and the answer has corrected it.
@@ -70,6 +90,7 @@ pub(crate) async fn call_once<T>(
             }
             Err(failure) => {
                 resent |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
+                tell(Told::Failed(&failure));
                 retry.again_after(failure).await?;
                 if mutant::on(Mutant::CallSentAnew) {
                     id = fresh()?;

@@ -10,7 +10,7 @@ use crate::driver::retry::Retry;
 use crate::error::Result;
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::{Keys, Named};
+use crate::protocol::key::{Keys, Named, SharedCounter};
 use crate::protocol::kind::Kind;
 use crate::protocol::reply::{ServerMillis, Timed};
 
@@ -57,6 +57,13 @@ impl Primitive<Named> {
     pub(crate) fn limiter(source: &Arc<HoldSource>, name: &str) -> Self {
         let keys = Named::limiter(&source.context.config.prefix, name).map(Arc::new);
         Self { source: source.clone(), keys }
+    }
+}
+
+impl Primitive<SharedCounter> {
+    /// A counter in the format of Redisson.
+    pub(crate) fn counter(source: &Arc<HoldSource>, counter: Result<SharedCounter>) -> Self {
+        Self { source: source.clone(), keys: counter.map(Arc::new) }
     }
 }
 

@@ -1,13 +1,9 @@
 //! The count-down latch.
 
 use std::fmt;
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-
-use crate::acquire::ticket_only::wait;
 use crate::call_once::{CopyAnswer, call_once};
 use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +13,10 @@ use crate::inspect::{Labels, WaiterState, clients_of};
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchInspected, LatchSet};
 use crate::protocol::limits::{MAX_LISTED, WRITE};
-use crate::runtime::Executor;
+
+pub use wait::LatchWait;
+
+mod wait;
 
 /// The largest count of a latch: 1,048,576.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -152,7 +151,7 @@ impl CountDownLatch {
     /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on
     /// the result if needed, then await it.
     pub fn wait(&self) -> LatchWait {
-        LatchWait { primitive: self.primitive.clone(), timeout: None }
+        LatchWait::own(&self.primitive)
     }
 
     /// Reads the count, the remaining time to live and the number of waiters. All are read at the same moment, and may
@@ -217,62 +216,4 @@ pub struct LatchState {
     /// At most 100 of the waiters, in no order.
     #[cfg_attr(feature = "serde", serde(default))]
     pub queue: Vec<WaiterState>,
-}
-
-/// A wait until a latch is open, returned by [`CountDownLatch::wait`]. Nothing is sent before it is awaited, or before
-/// [`block`](Self::block) is called in blocking code.
-///
-/// # Errors
-/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid or the timeout is zero. Nothing was sent.
-/// - [`Lost`](ErrorKind::Lost): the latch ended during the wait, and may not have been counted down.
-/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
-///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). Other errors of the server are returned at once.
-/// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
-///
-/// # Cancel safety
-/// Dropping the future removes the waiter in the background.
-#[derive(Clone, Debug)]
-#[must_use = "a wait does nothing unless awaited"]
-pub struct LatchWait {
-    primitive: Primitive,
-    timeout: Option<Duration>,
-}
-
-impl LatchWait {
-    /// Limits the wait. By default it is unlimited. Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
-    /// [`CountDownLatch::count`] to check without waiting.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-}
-
-impl LatchWait {
-    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.primitive.context().executor
-    }
-}
-
-impl IntoFuture for LatchWait {
-    type Output = Result<()>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            const OPERATION: &str = "wait";
-            let context = self.primitive.context();
-            let keys = self.primitive.keys(OPERATION)?;
-            if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-                let error = Error::because(
-                    ErrorKind::InvalidInput,
-                    OPERATION,
-                    "timeout is zero; use count to check without waiting",
-                );
-                return Err(error.with_name(&keys.name));
-            }
-            let gone = "the latch ended, and it is not known whether it was counted down before";
-            wait(context, OPERATION, keys, self.timeout, gone, |_| Ok(())).await
-        })
-    }
 }

@@ -139,7 +139,10 @@ pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{Asked, ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
-pub use redisson::{Redisson, RedissonFencedLock, RedissonLock, RedissonLockState, RedissonOwner};
+pub use redisson::{
+    Redisson, RedissonAcquire, RedissonCountDownLatch, RedissonFencedLock, RedissonLock, RedissonLockState,
+    RedissonOwner, RedissonPermits, RedissonSemaphore,
+};
 pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};

@@ -187,6 +187,8 @@ pub enum Mutant {
     ReportDuringLookIgnored,
     /// Who watches a name does not look at it when a lease ends.
     LeaseEndNotLookedAt,
+    /// An acquisition of permits that Java shares is dropped without an answer, and gives nothing back.
+    PermitsKeptOnDrop,
 }
 
 #[cfg(not(feature = "_mutants"))]

@@ -33,6 +33,7 @@ pub(crate) mod reply;
 pub(crate) mod resource;
 pub(crate) mod script;
 pub(crate) mod seen;
+pub(crate) mod shared_counter;
 pub(crate) mod slot;
 pub(crate) mod ticket;
 pub(crate) mod token;

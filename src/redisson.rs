@@ -1,5 +1,6 @@
 //! Locks that Java programs share by Redisson: their format in Redis is Redisson's.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,19 @@ use crate::handle::Primitive;
 use crate::hold::guard::{RedissonFencedGuard, RedissonGuard};
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::Failure;
+use crate::protocol::key::SharedCounter;
 use crate::protocol::limits::WRITE;
+
+pub use acquire::RedissonAcquire;
+pub use latch::RedissonCountDownLatch;
+pub use permits::RedissonPermits;
+pub use semaphore::RedissonSemaphore;
+
+mod acquire;
+mod changed;
+mod latch;
+mod permits;
+mod semaphore;
 
 /// The locks of Java programs that use [Redisson](https://redisson.pro), as returned by
 /// [`Client::redisson`](crate::Client::redisson). Cheap to clone.
@@ -63,11 +76,28 @@ impl Redisson {
         RedissonFencedLock { primitive: self.primitive(name, true) }
     }
 
+    /// Returns the latch that Java programs get by `redisson.getCountDownLatch(name)`. Names are those of
+    /// [`lock`](Self::lock), and in a cluster those without a `}`. Sends nothing.
+    pub fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
+        RedissonCountDownLatch::new(self.counter(name, SharedCounter::latch))
+    }
+
+    /// Returns the semaphore that Java programs get by `redisson.getSemaphore(name)`. Names are those of
+    /// [`lock`](Self::lock). Sends nothing.
+    pub fn semaphore(&self, name: &str) -> RedissonSemaphore {
+        RedissonSemaphore::new(self.counter(name, SharedCounter::semaphore))
+    }
+
     fn primitive(&self, name: &str, fenced: bool) -> Primitive {
-        match &self.mapper {
-            Some(mapper) => Primitive::redisson(&self.source, name, &mapper(name), fenced),
-            None => Primitive::redisson(&self.source, name, name, fenced),
-        }
+        Primitive::redisson(&self.source, name, &self.mapped(name), fenced)
+    }
+
+    fn counter(&self, name: &str, new: fn(&str, &str, &str) -> Result<SharedCounter>) -> Primitive<SharedCounter> {
+        Primitive::counter(&self.source, new(&self.source.context.config.prefix, name, &self.mapped(name)))
+    }
+
+    fn mapped<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        self.mapper.as_ref().map_or(Cow::Borrowed(name), |mapper| mapper(name).into())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::runtime::timeout;
 use crate::{Executor, Held, HoldHandle, Result};
 
 /// How long the drop of a guard waits for the server.
-const LONGEST_DROP: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_DROP: Duration = Duration::from_secs(1);
 
 /// A guard for blocking code. It wraps `G`, a guard of the async API, and dereferences to it: `name`, `is_valid`,
 /// `remaining`, `lost_signal`, and `token` or `count` are methods of `G`.

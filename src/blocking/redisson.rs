@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::redisson_semaphore::RedissonSemaphore;
 use super::thread::{block, this_thread};
-use crate::{Executor, RedissonLockState, Result};
+use crate::{Executor, LatchWait, RedissonLockState, Result};
 
 /// The locks of Java programs that use Redisson, for blocking code: see [`bowline::Redisson`](crate::Redisson).
 #[derive(Clone, Debug)]
@@ -31,6 +32,16 @@ impl Redisson {
     /// Returns the fenced lock `name`: see [`bowline::Redisson::fenced_lock`](crate::Redisson::fenced_lock).
     pub fn fenced_lock(&self, name: &str) -> RedissonFencedLock {
         RedissonFencedLock { inner: self.inner.fenced_lock(name), executor: self.executor.clone() }
+    }
+
+    /// Returns the latch `name`: see [`bowline::Redisson::count_down_latch`](crate::Redisson::count_down_latch).
+    pub fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
+        RedissonCountDownLatch { inner: self.inner.count_down_latch(name), executor: self.executor.clone() }
+    }
+
+    /// Returns the semaphore `name`: see [`bowline::Redisson::semaphore`](crate::Redisson::semaphore).
+    pub fn semaphore(&self, name: &str) -> RedissonSemaphore {
+        RedissonSemaphore::new(self.inner.semaphore(name), &self.executor)
     }
 }
 
@@ -85,4 +96,47 @@ locks! {
         /// A lock with fencing tokens that Java programs share, for blocking code. Guarantees are those of
         /// [`bowline::RedissonFencedLock`](crate::RedissonFencedLock).
         ;
+}
+
+/// A latch that Java programs share, for blocking code. Guarantees are those of
+/// [`bowline::RedissonCountDownLatch`](crate::RedissonCountDownLatch).
+#[derive(Clone, Debug)]
+pub struct RedissonCountDownLatch {
+    inner: crate::RedissonCountDownLatch,
+    executor: Arc<dyn Executor>,
+}
+
+impl RedissonCountDownLatch {
+    /// Sets the count: see
+    /// [`bowline::RedissonCountDownLatch::try_set_count`](crate::RedissonCountDownLatch::try_set_count).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn try_set_count(&self, count: u32) -> Result<bool> {
+        block(&self.executor, "try_set_count", Box::pin(self.inner.try_set_count(count)))
+    }
+
+    /// Counts down by one: see
+    /// [`bowline::RedissonCountDownLatch::count_down`](crate::RedissonCountDownLatch::count_down).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn count_down(&self) -> Result<u64> {
+        block(&self.executor, "count_down", Box::pin(self.inner.count_down()))
+    }
+
+    /// Reads the count: see [`bowline::RedissonCountDownLatch::count`](crate::RedissonCountDownLatch::count).
+    ///
+    /// # Errors
+    /// Those of the async method and [those of blocking](crate::blocking).
+    pub fn count(&self) -> Result<u64> {
+        block(&self.executor, "count", Box::pin(self.inner.count()))
+    }
+
+    /// Waits until the count is zero: see
+    /// [`bowline::RedissonCountDownLatch::wait`](crate::RedissonCountDownLatch::wait). Call
+    /// [`block`](LatchWait::block) on the result.
+    pub fn wait(&self) -> LatchWait {
+        self.inner.wait()
+    }
 }

@@ -16,6 +16,13 @@ pub(crate) use listener::{Heard, Listener};
 mod listener;
 mod shared;
 
+/// What is announced on a channel that a client publishes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Announced {
+    Locks,
+    Permits,
+}
+
 /// The channels of a client. They end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -31,7 +38,7 @@ impl Channels {
         inbox: Option<String>,
     ) -> Self {
         let (executor, connection, engine) = (Arc::clone(executor), Arc::clone(connection), Arc::clone(engine));
-        let (table, is_tried) = (Mutex::default(), AtomicBool::new(false));
+        let (table, is_tried) = (Mutex::default(), Default::default());
         Self { shared: Arc::new(Shared { executor, connection, engine, inbox, table, is_tried }) }
     }
 
@@ -60,13 +67,21 @@ impl Channels {
         listener
     }
 
-    /// Whether nobody has found out yet that the user may publish.
-    pub(crate) fn is_untried(&self) -> bool {
-        !self.shared.is_tried.load(Ordering::Relaxed)
+    /// Whether nobody has found out yet that the user may publish to such channels.
+    pub(crate) fn is_untried(&self, of: Announced) -> bool {
+        !self.tried(of).load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_tried(&self) {
-        self.shared.is_tried.store(true, Ordering::Relaxed);
+    pub(crate) fn set_tried(&self, of: Announced) {
+        self.tried(of).store(true, Ordering::Relaxed);
+    }
+
+    fn tried(&self, of: Announced) -> &AtomicBool {
+        let [locks, permits] = &self.shared.is_tried;
+        match of {
+            Announced::Locks => locks,
+            Announced::Permits => permits,
+        }
     }
 
     /// How many tasks listen to the channel.

@@ -11,7 +11,7 @@ use super::change::ChangeArgs;
 use super::copy::CallCopy;
 use super::drop_waiters::DropArgs;
 use super::election::{Announcement, What};
-use super::key::{Keys, Named};
+use super::key::{Keys, Named, SharedCounter};
 use super::kind::Kind;
 use super::latch::Latch;
 use super::limits::WRITE;
@@ -22,7 +22,7 @@ use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{barrier, client, election, mutex, names, once, redisson, vote};
+use super::{barrier, client, election, mutex, names, once, redisson, shared_counter, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -132,6 +132,12 @@ fn every_call_passes_what_the_header_says() {
     let keys = Keys::redisson("p", "n", "n", true).unwrap();
     calls.add(redisson::force_release(&keys, SITE, "owner", 0));
     calls.add(redisson::inspect(&keys));
+    let counter = (&SharedCounter::latch("p", "n", "n").unwrap(), "mark");
+    calls.add(shared_counter::set(counter, SITE, copy, 3));
+    calls.add(shared_counter::take(counter, SITE, copy, (1, true)));
+    calls.add(shared_counter::release(counter, SITE, copy, shared_counter::Given::Unknown));
+    calls.add(shared_counter::count_down(counter, SITE, copy));
+    calls.add(shared_counter::count(counter.0));
 
     let named = Named::limiter("p", "n").unwrap();
     calls.add(rate::take(&named, TakeArgs { cost: LEASE, burst: LEASE, longest: LEASE, not_after: 0 }));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::failure::Failure;
 use super::fields::{Fields, decode};
-use super::key::Keys;
+use super::key::Named;
 use super::script::Script;
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
@@ -52,9 +52,21 @@ pub(super) enum Word<'a> {
     Number(u64),
 }
 
+impl Site<'_> {
+    /// The way of messages on channels of Redisson. In a cluster in which this client has no shard channels, Redisson
+    /// may have them: then both kinds are sent.
+    pub(super) fn how(self) -> &'static str {
+        match self {
+            Site { slot: Some(_), .. } => "sharded",
+            Site { counts_everyone: true, .. } => "single",
+            Site { .. } => "both",
+        }
+    }
+}
+
 impl<'a> Scripts<'a> {
     /// The arguments for calls with these keys.
-    pub(super) fn site(self, keys: &Keys) -> Site<'a> {
+    pub(super) fn site(self, keys: &Named) -> Site<'a> {
         let Topology { publish_counts_everyone: counts_everyone, sharded_messages, .. } = self.connection.topology();
         let counts_everyone = counts_everyone || mutant::on(Mutant::ReceiversBelieved);
         let slot = sharded_messages.then(|| keys.slot());
@@ -90,7 +102,7 @@ impl<'a> Scripts<'a> {
         let explained = {
             let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
             match self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await {
-                Err(error) if is_told && is_about_types(&error) => self.explained(&call.keys, error),
+                Err(error) if is_told && is_about_types(&error) => self.explained(call.script, &call.keys, error),
                 reply => return Ok(decode(call.script, &reply?, call.entries, call.read)?),
             }
         };
@@ -118,7 +130,7 @@ impl Scripts<'_> {
         within: Duration,
     ) -> Result<(T, u32), Failure> {
         let explained = match self.send_one_acknowledged_quietly(&call, replicas, within).await {
-            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(&call.keys, error),
+            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(call.script, &call.keys, error),
             answer => return answer,
         };
         Err(explained.await.into())

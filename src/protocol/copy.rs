@@ -1,5 +1,7 @@
 //! The copies of one call that changes a latch or a barrier.
 
+use std::time::Duration;
+
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::reply::ServerMillis;
@@ -17,6 +19,14 @@ pub(crate) struct CallCopy {
 }
 
 impl CallCopy {
+    /// The same copy, of a call that is remembered for so much longer.
+    pub(crate) fn kept(self, longer: Duration) -> Self {
+        let longer = u64::try_from(longer.as_millis()).unwrap_or(u64::MAX);
+        // 0 means that the server's clock is not known.
+        let known_until = if self.known_until == 0 { 0 } else { self.known_until.saturating_add(longer) };
+        Self { known_until, ..self }
+    }
+
     /// Adds these arguments in the order in which each script expects them. `more` follows the id.
     pub(super) fn put<'a, T>(
         self,

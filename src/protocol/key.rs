@@ -15,11 +15,15 @@ use super::slot;
 use crate::connection::Topology;
 use crate::error::{Error, ErrorKind, Result};
 
+mod counter;
 mod named;
 mod satellites;
 
-use named::{check_length, encode, invalid};
-use satellites::{Satellites, is_counter};
+use counter::is_mark;
+use named::{encode, invalid};
+use satellites::{Satellites, check_mapped, is_counter};
+
+pub(crate) use counter::SharedCounter;
 
 pub(super) use named::LIMITER;
 pub(crate) use named::{Named, decode, encode_start};
@@ -63,13 +67,7 @@ impl Keys {
 
     /// A lock in the format of Redisson, whose key is `mapped`.
     pub(crate) fn redisson(prefix: &str, name: &str, mapped: &str, fenced: bool) -> Result<Self> {
-        check_length(mapped)?;
-        // Each of the two formats would take the other one's keys for its own.
-        let below = mapped.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(':'));
-        let is_own = below.and_then(|rest| rest.split_once(":{")).is_some_and(|(word, _)| !word.contains(':'));
-        if is_own || is_counter(mapped) {
-            return Err(invalid("the key is one of bowline's own, or the counter of a fenced lock"));
-        }
+        check_mapped(prefix, mapped)?;
         let satellites = Some(Box::new(Satellites::of(mapped)));
         Ok(Self { satellites, ..Self::below(Kind::Redisson { fenced }, name, mapped) })
     }
@@ -156,7 +154,7 @@ impl Hash for Keys {
 
 /// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
 pub(super) fn type_of(key: &str) -> &'static str {
-    if is_counter(key) {
+    if is_counter(key) || is_mark(key) {
         return "string";
     }
     // A name that Redisson uses is a key by itself, and may end like one.

@@ -54,7 +54,7 @@ impl Resource for Shared {
             ScriptCall::new(&ACQUIRE, keys.all(), acquired).id(ticket.id).millis(ticket.lease)
         };
         let probe = if tries_channel { format!("{}:check", keys.channel()) } else { String::new() };
-        call.number(not_after).spelled(probe).text(how(site))
+        call.number(not_after).spelled(probe).text(site.how())
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
@@ -117,18 +117,8 @@ fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     Some(Cancelled { was_held, call_again: false, now })
 }
 
-/// The way of messages. In a cluster in which this client has no shard channels, Redisson may have them: then both
-/// kinds are sent.
-fn how(site: Site<'_>) -> &'static str {
-    match site {
-        Site { slot: Some(_), .. } => "sharded",
-        Site { counts_everyone: true, .. } => "single",
-        Site { .. } => "both",
-    }
-}
-
 fn woken<'a, T>(call: ScriptCall<'a, T>, keys: &'a Keys, site: Site<'a>, not_after: ServerMillis) -> ScriptCall<'a, T> {
-    call.text(keys.channel()).text(how(site)).number(not_after)
+    call.text(keys.channel()).text(site.how()).number(not_after)
 }
 
 /// `owner` is passed as it is stored, because a Java program may have written it. Whether it held the lock.

@@ -12,10 +12,10 @@ use super::permits::Permits;
 use super::redisson::Shared;
 use super::resource::Resource;
 use super::script::Script;
-use super::{barrier, client, election, latch, mutex, names, once, permits, rate, redisson, vote};
+use super::{barrier, client, election, latch, mutex, names, once, permits, rate, redisson, shared_counter, vote};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 11] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 12] = [
     barrier::SCRIPTS,
     client::SCRIPTS,
     election::SCRIPTS,
@@ -27,6 +27,7 @@ static SCRIPTS: [&[&LazyLock<Script>]; 11] = [
     permits::SCRIPTS,
     rate::SCRIPTS,
     redisson::SCRIPTS,
+    shared_counter::SCRIPTS,
 ];
 
 impl Kind {

@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 47] = [
+const FRAGMENTS: [(&str, &str); 51] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("barrier", include_str!("fragments/barrier.lua")),
@@ -109,19 +109,22 @@ const FRAGMENTS: [(&str, &str); 47] = [
     ("latch_messages", include_str!("fragments/latch_messages.lua")),
     ("listed", include_str!("fragments/listed.lua")),
     ("load", include_str!("fragments/load.lua")),
+    ("mark", include_str!("fragments/mark.lua")),
     ("mutex", include_str!("fragments/mutex.lua")),
     ("mutex_hold", include_str!("fragments/mutex_hold.lua")),
     ("newcomers", include_str!("fragments/newcomers.lua")),
-    ("outlive", include_str!("fragments/outlive.lua")),
-    ("outnumbers", include_str!("fragments/outnumbers.lua")),
     ("news", include_str!("fragments/news.lua")),
     ("note_run", include_str!("fragments/note_run.lua")),
+    ("outlive", include_str!("fragments/outlive.lua")),
+    ("outnumbers", include_str!("fragments/outnumbers.lua")),
     ("permit_token", include_str!("fragments/permit_token.lua")),
     ("permits", include_str!("fragments/permits.lua")),
     ("permits_end", include_str!("fragments/permits_end.lua")),
     ("place", include_str!("fragments/place.lua")),
+    ("probe", include_str!("fragments/probe.lua")),
     ("process", include_str!("fragments/process.lua")),
     ("promote", include_str!("fragments/promote.lua")),
+    ("publish", include_str!("fragments/publish.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),
     ("redisson_hold", include_str!("fragments/redisson_hold.lua")),
@@ -131,6 +134,7 @@ const FRAGMENTS: [(&str, &str); 47] = [
     ("run", include_str!("fragments/run.lua")),
     ("send", include_str!("fragments/send.lua")),
     ("sole", include_str!("fragments/sole.lua")),
+    ("stored", include_str!("fragments/stored.lua")),
     ("tat", include_str!("fragments/tat.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),

@@ -22,7 +22,7 @@ pub(crate) fn is_tagged(text: &str) -> bool {
 
 /// The part of a key that is hashed: the text between the first `{` and the next `}`, or the whole key if there is
 /// none.
-fn hashed(key: &str) -> &str {
+pub(super) fn hashed(key: &str) -> &str {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     tag.filter(|tag| !tag.is_empty()).unwrap_or(key)
 }

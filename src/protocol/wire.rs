@@ -30,6 +30,7 @@ mod others;
 mod reply;
 mod request;
 mod shared;
+mod shared_counter;
 mod shared_lock;
 mod votes;
 
@@ -41,6 +42,7 @@ pub use listing::name_page;
 pub use reply::in_full;
 pub use request::Request;
 pub use shared::{PREFIX, client, inbox};
+pub use shared_counter::SharedCounter;
 
 /// A resource as its clients address it.
 #[derive(Debug)]

@@ -6,6 +6,8 @@ use super::call::Scripts;
 use super::client::types;
 use super::fields::decode;
 use super::key::type_of;
+use super::script::Script;
+use super::shared_counter;
 use crate::connection::{Call, ConnectionError};
 
 /// The types of values, as the script `client_types` calls them, and in words.
@@ -17,16 +19,27 @@ impl Scripts<'_> {
     /// types of the keys. If there is no answer, all keys are named.
     ///
     /// On the heap, because it is rare, and every call would have to carry it.
-    pub(super) fn explained<'a>(self, keys: &'a [&str], error: ConnectionError) -> BoxFuture<'a, ConnectionError>
+    pub(super) fn explained<'a>(
+        self,
+        script: &'static Script,
+        keys: &'a [&str],
+        error: ConnectionError,
+    ) -> BoxFuture<'a, ConnectionError>
     where
         Self: 'a,
     {
         Box::pin(async move {
             let ConnectionError::Refused { code, .. } = error else { return error };
+            // The other key is a mark, which nobody else writes, and has an attempt id in it.
+            let of_counter = script.name().starts_with(shared_counter::PREFIX);
+            let keys = keys.get(..1).filter(|_| of_counter).unwrap_or(keys);
             let asked = types(keys);
             let answer = self.connection.run(Call::new(asked.script, &asked.keys, &[])).await.ok();
             let found = answer.and_then(|reply| decode(asked.script, &reply, keys.len(), asked.read).ok());
-            let wrong = found.into_iter().flatten().zip(keys).filter_map(|(found, key)| told(key, &found));
+            let wrong = found.into_iter().flatten().zip(keys).filter_map(|(found, key)| {
+                let expected = if of_counter { "string" } else { type_of(key) };
+                told(key, &found, expected)
+            });
             let wrong = wrong.collect::<Vec<_>>().join("; ");
             let message = match keys {
                 _ if !wrong.is_empty() => wrong,
@@ -42,8 +55,7 @@ impl Scripts<'_> {
 }
 
 /// `None`: the key has the right type, or has gone.
-fn told(key: &str, found: &str) -> Option<String> {
-    let expected = type_of(key);
+fn told(key: &str, found: &str, expected: &str) -> Option<String> {
     if [expected, "none"].contains(&found) {
         return None;
     }
@@ -73,6 +85,7 @@ mod tests {
 
     #[test]
     fn the_key_and_both_types_are_told() {
+        let told = |key: &str, found| told(key, found, type_of(key));
         assert_eq!(told("p:lock:{a}", "none"), None);
         assert_eq!(told("p:lock:{a}", "hash"), None);
         let list = told("p:lock:{a}", "list").unwrap();

@@ -19,7 +19,7 @@ use bowline::{Executor, Reply};
 
 pub use super::counted::{Counting, Counts, TestClient};
 use super::deployment::{self, Deployment};
-use super::memory::is_memory;
+use super::memory::{is_forever, is_memory};
 pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
@@ -100,8 +100,7 @@ impl Inner {
     fn all_keys(&self) -> Vec<String> {
         if let Some(embedded) = &self.embedded {
             let dump = embedded.dump();
-            // Redisson gives its counters none, and counts on from them.
-            let may_stay = |key: &[u8]| key.starts_with(b"redisson_lock_token:");
+            let may_stay = |key: &[u8]| std::str::from_utf8(key).is_ok_and(is_forever);
             let ends = dump.iter().all(|(key, entry)| entry.expires.is_some() || may_stay(key));
             assert!(ends, "a key without a TTL: {dump:?}");
             return dump.into_keys().map(|key| String::from_utf8(key).unwrap()).collect();

@@ -126,6 +126,24 @@ macro_rules! table {
                 ("set_limit", false, |client, _| ready(calls!(client.semaphore("limit", 2).set_limit(3)))),
                 ("try_campaign", false, |client, _| ready(calls!(client.election("try_campaign").try_campaign()))),
                 ("leader", false, |client, _| ready(calls!(client.election("leader").leader()))),
+                ("java_set", false, |client, _| {
+                    ready(calls!(client.redisson().count_down_latch("java:set").try_set_count(1)))
+                }),
+                ("java_count_down", false, |client, _| {
+                    ready(calls!(client.redisson().count_down_latch("java:count_down").count_down()))
+                }),
+                ("java_count", false, |client, _| {
+                    ready(calls!(client.redisson().count_down_latch("java:count").count()))
+                }),
+                ("java_wait", true, |client, timeout| {
+                    ready(waits!(timeout, client.redisson().count_down_latch("java:wait").wait()))
+                }),
+                ("java_try_acquire", false, |client, _| {
+                    ready(calls!(client.redisson().semaphore("java:try_acquire").try_acquire()))
+                }),
+                ("java_release", false, |client, _| {
+                    ready(calls!(client.redisson().semaphore("java:release").release(1)))
+                }),
                 ("names", false, |client, _| ready(calls!(client.names().all()))),
                 ("ask_to_release", false, |client, _| ready(calls!(client.lock("ask").ask_to_release()))),
                 ("drop_waiters", false, |client, _| ready(calls!(client.lock("drop").drop_waiters(Whose::Everybody)))),
@@ -141,6 +159,13 @@ macro_rules! table {
                 }),
             ],
             held: &[
+                ("java_acquire", true, |client, timeout| {
+                    Box::pin(async move {
+                        let semaphore = plain(&client).redisson().semaphore("java:acquire");
+                        semaphore.release(1).await.unwrap();
+                        waits!(timeout, client.redisson().semaphore("java:acquire").acquire())
+                    })
+                }),
         ("release", false, |client, _| holds!(client.lock("release").lock(), guard => guard.release())),
                 (
                     "release_read",

@@ -30,6 +30,7 @@ pub(crate) use guard::{LockGuard, Permit, ReadGuard, RedissonGuard, UpgradableGu
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
+pub(crate) use redisson::RedissonPermits;
 
 /// One thing, or what it is called in the other API.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 // Tests that need futures: polled by hand, or dropped half-way.
 mod cancel;
 mod channel;
+mod latch;
+mod semaphore;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::steps::{KEYS, REDISSON, Step, Text, attempt_id, cut, keys_from, lease, mostly, span};
+use crate::steps::{COUNTER, KEYS, REDISSON, Step, Text, attempt_id, cut, keys_from, lease, mostly, span};
 
 pub fn script() -> impl Strategy<Value = Step> {
     let late = || mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]);
@@ -20,5 +20,28 @@ pub fn script() -> impl Strategy<Value = Step> {
         4 => of("redisson_release", 1, vec![attempt_id(), channel(), how(), late()]),
         1 => of("redisson_inspect", 1, Vec::new()),
         1 => renew,
+        4 => counter(),
     ])
+}
+
+/// The scripts of a latch or a semaphore, with few marks, so that copies meet.
+fn counter() -> impl Strategy<Value = (&'static str, Vec<String>, Vec<String>)> {
+    let of = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(COUNTER, 2), args));
+    let permits = || mostly(&["1", "2", "3", "0"], &["-2", "x", ""]);
+    let late = || mostly(&["0", "0", "5000000000000"], &["1", "x"]);
+    let known = || mostly(&["5000000000000"], &["x"]);
+    let resent = || mostly(&["0", "1"], &["x"]);
+    let channel = || mostly(&["p:inbox:c1"], &[""]);
+    let how = || mostly(&["single"], &["", "both"]);
+    let probe = || mostly(&["", "p:inbox:c1"], &["elsewhere"]);
+    prop_oneof![
+        2 => of("shared_set", vec![permits(), late(), known(), resent(), channel(), how(), permits()]),
+        2 => of("shared_count_down", vec![late(), known(), resent(), channel(), how()]),
+        3 => of("shared_take", vec![permits(), late(), known(), resent(), channel(), how(), probe()]),
+        3 => of(
+            "shared_release",
+            vec![permits(), late(), known(), resent(), channel(), how(), mostly(&["yes", "unknown"], &[""])],
+        ),
+        1 => Just(("shared_count", keys_from(COUNTER, 1), Vec::new())),
+    ]
 }

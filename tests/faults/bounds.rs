@@ -122,6 +122,10 @@ impl Trouble {
             "resign",
             "drop_waiters",
             "drop_waiters_permits",
+            "java_count",
+            "java_count_down",
+            "java_wait",
+            "java_try_acquire",
         ]
         .contains(&operation);
         match self {
@@ -197,7 +201,7 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
     // Latches, and what a server that is not there has.
     env.leaves_keys();
     // Each client has names of its own, because all prepare the same operations.
-    env.redis::<()>(&["ACL", "SETUSER", "bowline", "allkeys", "allchannels"]);
+    env.redis::<()>(&["ACL", "SETUSER", "bowline", "allkeys", "allchannels", "+incrby"]);
     let (mut cells, mut queued) = (Vec::new(), Vec::new());
     for bound in [Bound::Retry, Bound::Command, Bound::Timeout] {
         // Without renewals and heartbeats, nothing but the operations finds out that the server is silent.

@@ -19,6 +19,16 @@ on_every_runtime! {
     a_release_by_force_without_an_answer_is_not_repeated,
     without_the_right_to_the_channel_nothing_is_acquired,
     a_refused_subscription_fails_the_acquisition,
+    calls_of_a_latch_survive_lost_requests_and_answers,
+    a_lost_message_of_a_latch_costs_a_third_of_the_lease,
+    without_the_right_to_its_channel_a_latch_stays,
+    permits_survive_lost_requests_and_answers,
+    a_late_request_for_permits_takes_none,
+    permits_of_a_failed_acquisition_come_back_when_the_server_does,
+    a_release_that_fails_goes_on_in_the_background,
+    a_lost_message_of_permits_costs_a_third_of_the_lease,
+    without_the_right_to_its_channel_no_permit_is_taken,
+    the_error_of_a_wrong_type_names_the_key_and_no_mark,
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -197,4 +207,203 @@ async fn a_refused_subscription_fails_the_acquisition(env: Env) {
     env.eventually("it listens", async || env.listeners("redisson_lock__channel:{bowline:a}") == 1).await;
     held.release().await.unwrap();
     env.soon("it is served", listens).await.release().await.unwrap();
+}
+
+const LATCH: &str = "java:l";
+
+async fn calls_of_a_latch_survive_lost_requests_and_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let latch = client.redisson().count_down_latch(LATCH);
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::Unreachable] {
+        faults.next("shared_set", [fault.clone(), fault.clone()]);
+        assert!(latch.try_set_count(3).await.unwrap());
+        for left in [2, 1, 0] {
+            faults.next("shared_count_down", [fault.clone(), fault.clone()]);
+            assert_eq!(latch.count_down().await.unwrap(), left, "each call counts once");
+        }
+        assert!(env.keys().is_empty());
+    }
+    assert_eq!(faults.calls("shared_set"), 9);
+    assert_eq!(faults.calls("shared_count_down"), 27);
+}
+
+async fn a_lost_message_of_a_latch_costs_a_third_of_the_lease(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(4500))).await;
+    let (latch, others) = (client.redisson().count_down_latch(LATCH), other.redisson().count_down_latch(LATCH));
+    assert!(others.try_set_count(1).await.unwrap());
+    let waiting = env.spawn(async move { latch.wait().await });
+    env.eventually("it has looked since it listens", async || faults.calls("shared_count") >= 2).await;
+    faults.messages(Messages::Swallow);
+    assert_eq!(others.count_down().await.unwrap(), 0);
+    env.soon("it looks", waiting).await.unwrap();
+    assert!(faults.swallowed() >= 1);
+}
+
+/// The documented user has no rights to Redisson's channels.
+async fn without_the_right_to_its_channel_a_latch_stays(env: Env) {
+    let (client, other, name) = (env.client().await, other(&env).await, "bowline:l");
+    env.allow_forever(name);
+    let (latch, others) = (client.redisson().count_down_latch(name), other.redisson().count_down_latch(name));
+    env.redis::<()>(&["ACL", "SETUSER", "bowline", "+incrby"]);
+    let denied = latch.try_set_count(2).await.unwrap_err();
+    assert_eq!((denied.kind(), denied.name()), (ErrorKind::Denied, Some(name)));
+    assert!(env.keys().is_empty());
+    assert!(others.try_set_count(2).await.unwrap());
+    assert_eq!(latch.count_down().await.unwrap(), 1);
+    assert_eq!(latch.count_down().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(latch.wait().await.unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(latch.count().await.unwrap(), 1, "nothing was counted");
+    assert_eq!(others.count_down().await.unwrap(), 0);
+}
+
+const PERMITS: &str = "java:s";
+
+/// Deletes the semaphore, which would stay.
+fn end_permits(env: &Env) {
+    env.redis::<i64>(&["DEL", PERMITS]);
+}
+
+async fn permits_survive_lost_requests_and_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let semaphore = client.redisson().semaphore(PERMITS);
+    for (n, fault) in [Fault::LoseRequest, Fault::LoseReply, Fault::Unreachable].into_iter().enumerate() {
+        let lost = |script: &str| faults.next(script, [fault.clone(), fault.clone()]);
+        lost("shared_set");
+        assert_eq!(semaphore.try_set_permits(5).await.unwrap(), n == 0);
+        lost("shared_take");
+        let two = semaphore.acquire_many(2).await.unwrap();
+        assert_eq!(semaphore.available().await.unwrap(), 3, "taken once");
+        lost("shared_take");
+        let rest = semaphore.drain().await.unwrap().unwrap();
+        assert_eq!((rest.permits(), semaphore.available().await.unwrap()), (3, 0));
+        lost("shared_take");
+        assert!(semaphore.try_acquire().await.unwrap().is_none());
+        lost("shared_release");
+        two.release().await.unwrap();
+        assert_eq!(semaphore.available().await.unwrap(), 2, "given once");
+        lost("shared_release");
+        drop(rest);
+        env.eventually("given back", async || semaphore.available().await.unwrap() == 5).await;
+        for change in [3, -3] {
+            lost("shared_release");
+            semaphore.add_permits(change).await.unwrap();
+        }
+        assert_eq!(semaphore.available().await.unwrap(), 5);
+    }
+    end_permits(&env);
+}
+
+/// The server executes it when nobody waits for the answer any more, before or after it has heard of that.
+async fn a_late_request_for_permits_takes_none(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let semaphore = client.redisson().semaphore(PERMITS);
+    assert!(semaphore.try_set_permits(1).await.unwrap());
+    for pause in [0, 400] {
+        faults.always("shared_take", Fault::Late);
+        let late = semaphore.acquire().timeout(ms(300)).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        faults.heal();
+        env.sleep(ms(pause)).await;
+        assert!(!faults.send_late().await.is_empty());
+        env.eventually("it is there", async || semaphore.available().await.unwrap() == 1).await;
+    }
+    // An answer that is under way when the future is dropped.
+    faults.next("shared_take", [Fault::HangReply]);
+    assert_eq!(semaphore.acquire().timeout(ms(200)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    env.eventually("it is given back", async || semaphore.available().await.unwrap() == 1).await;
+    faults.release();
+    end_permits(&env);
+}
+
+/// The acquisition took them, failed without an answer, and the server is away for longer than the retry timeout.
+async fn permits_of_a_failed_acquisition_come_back_when_the_server_does(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) =
+        faulty_client(&env, |config| config.lease(HOUR).retry_timeout(ms(300)).command_timeout(ms(500))).await;
+    let (semaphore, others) = (client.redisson().semaphore(PERMITS), other.redisson().semaphore(PERMITS));
+    assert!(semaphore.try_set_permits(2).await.unwrap());
+    faults.always("shared_take", Fault::LoseReply);
+    faults.always("shared_release", Fault::Unreachable);
+    let failed = semaphore.try_acquire_many(2).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Unavailable);
+    assert_eq!(others.available().await.unwrap(), 0);
+    env.sleep(ms(1500)).await;
+    assert_eq!(others.available().await.unwrap(), 0);
+    faults.heal();
+    env.eventually("they are given back", async || others.available().await.unwrap() == 2).await;
+    end_permits(&env);
+}
+
+async fn a_release_that_fails_goes_on_in_the_background(env: Env) {
+    let (client, faults) =
+        faulty_client(&env, |config| config.lease(HOUR).retry_timeout(ms(300)).command_timeout(ms(500))).await;
+    let semaphore = client.redisson().semaphore(PERMITS);
+    assert!(semaphore.try_set_permits(2).await.unwrap());
+    for fault in [Fault::LoseReply, Fault::Unreachable] {
+        let both = semaphore.acquire_many(2).await.unwrap();
+        faults.always("shared_release", fault);
+        assert_eq!(both.release().await.unwrap_err().kind(), ErrorKind::Unavailable);
+        faults.heal();
+        let before = faults.calls("shared_release");
+        env.eventually("it is sent again", async || faults.calls("shared_release") > before).await;
+        env.eventually("they are given back", async || semaphore.available().await.unwrap() == 2).await;
+    }
+    end_permits(&env);
+}
+
+async fn a_lost_message_of_permits_costs_a_third_of_the_lease(env: Env) {
+    let other = other(&env).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(4500))).await;
+    let (semaphore, others) = (client.redisson().semaphore(PERMITS), other.redisson().semaphore(PERMITS));
+    assert!(others.try_set_permits(1).await.unwrap());
+    let held = others.acquire().await.unwrap();
+    let waiting = env.spawn(async move { semaphore.acquire().await });
+    env.eventually("it has asked since it listens", async || faults.calls("shared_take") >= 2).await;
+    faults.messages(Messages::Swallow);
+    held.release().await.unwrap();
+    env.soon("it asks", waiting).await.unwrap().release().await.unwrap();
+    assert!(faults.swallowed() >= 1);
+    end_permits(&env);
+}
+
+async fn without_the_right_to_its_channel_no_permit_is_taken(env: Env) {
+    let (client, other, name) = (env.client().await, other(&env).await, "bowline:s");
+    env.allow_forever(name);
+    env.redis::<()>(&["ACL", "SETUSER", "bowline", "+incrby"]);
+    let (semaphore, others) = (client.redisson().semaphore(name), other.redisson().semaphore(name));
+    assert!(others.try_set_permits(2).await.unwrap());
+    let denied = [
+        semaphore.acquire().await.map(drop).unwrap_err(),
+        semaphore.try_acquire().await.map(drop).unwrap_err(),
+        semaphore.release(1).await.unwrap_err(),
+        semaphore.try_set_permits(1).await.map(drop).err().unwrap_or(semaphore.drain().await.map(drop).unwrap_err()),
+    ];
+    for error in denied {
+        assert_eq!((error.kind(), error.name()), (ErrorKind::Denied, Some(name)));
+    }
+    assert_eq!(semaphore.available().await.unwrap(), 2);
+    env.redis::<i64>(&["DEL", name]);
+}
+
+/// The key of a mark has an attempt id in it.
+async fn the_error_of_a_wrong_type_names_the_key_and_no_mark(env: Env) {
+    let client = other(&env).await;
+    let semaphore = client.redisson().semaphore(PERMITS);
+    env.redis::<()>(&["HSET", PERMITS, "a", "1"]);
+    for told in ["the key java:s holds a hash, where bowline writes a string", "the key java:s holds a value of a type"]
+    {
+        let errors = [
+            semaphore.try_acquire().await.map(drop).unwrap_err(),
+            semaphore.release(1).await.unwrap_err(),
+            semaphore.available().await.map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            let shown = format!("{error:#}");
+            assert!(error.kind() == ErrorKind::WrongType && shown.contains(told), "{shown}");
+            assert!(!shown.contains(":call:"), "{shown}");
+        }
+        env.redis::<()>(&["SET", PERMITS, "no number"]);
+    }
+    end_permits(&env);
 }

@@ -17,6 +17,8 @@ mod everywhere;
 mod contention;
 mod ends;
 mod java;
+mod latches;
+mod permits;
 mod processes;
 mod scene;
 mod taking_turns;
@@ -28,6 +30,8 @@ async fn all(scene: &Scene) {
     ends::all(scene).await;
     contention::all(scene).await;
     processes::all(scene).await;
+    latches::all(scene).await;
+    permits::all(scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,6 +62,26 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
         let error = scene.java.ask("a", &format!("lock unlock {name}")).await.unwrap_err();
         assert!(error.contains("CROSSSLOT"), "{name}: {error}");
     }
+    for name in ["a}b", "}a", "{}a", "a{}b", "a{b"] {
+        let refused = scene.redisson().semaphore(name).try_acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        let error = scene.java.ask("a", &format!("semaphore release {name} 1")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+    }
+    // Redisson puts braces around the name of a latch in any case.
+    let latch = scene.redisson().count_down_latch("java:l{b");
+    assert!(latch.try_set_count(1).await.unwrap());
+    assert_eq!(scene.java.ask("a", "latch trySetCount java:l{b 1").await.unwrap(), "false");
+    assert_eq!(latch.count_down().await.unwrap(), 0);
+    for name in ["a}b", "}a", "{}a", "a{}b", "b{x}c"] {
+        let latch = scene.redisson().count_down_latch(name);
+        for refused in [latch.try_set_count(1).await.map(drop), latch.count().await.map(drop), latch.wait().await] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        }
+        let error = scene.java.ask("a", &format!("latch trySetCount {name} 1")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+    }
     let guard = scene.redisson().lock("a{b}c").lock().await.unwrap();
     assert_eq!(scene.java.ask("a", "lock tryLock a{b}c").await.unwrap(), "false");
     guard.release().await.unwrap();
@@ -67,4 +91,16 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
 #[tokio::test]
 async fn holder() {
     processes::hold_until_killed().await;
+}
+
+/// As [`holder`].
+#[tokio::test]
+async fn counter() {
+    processes::count_until_killed().await;
+}
+
+/// As [`holder`].
+#[tokio::test]
+async fn taker() {
+    processes::take_until_killed().await;
 }

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bowline::Config;
+use bowline::{Client, Config};
 
 use crate::scene::{LEASE, Scene, within};
 
@@ -37,9 +37,7 @@ async fn a_java_that_is_killed_leaves_one_lease(scene: &Scene) {
 }
 
 async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "holder", "--nocapture"]).env(CHILD, scene.url()).stdout(Stdio::null());
-    let mut holder = Killed(command.spawn().unwrap());
+    let mut holder = Killed::start("holder", &scene.url());
     crate::scene::eventually("it holds", async || {
         scene.java.ask("a", "lock isLocked killed:ours").await.unwrap() == "true"
     })
@@ -53,8 +51,17 @@ async fn a_process_of_ours_that_is_killed_leaves_one_lease(scene: &Scene) {
     scene.java.ask("a", "lock unlock killed:ours").await.unwrap();
 }
 
-/// Ends the process, also if the test fails.
-struct Killed(Child);
+/// A process of ours. Ends with the test, also if that fails.
+pub(crate) struct Killed(Child);
+
+impl Killed {
+    /// Runs the test of that name in a process of its own.
+    pub(crate) fn start(test: &str, url: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture"]).env(CHILD, url).stdout(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -63,11 +70,29 @@ impl Drop for Killed {
     }
 }
 
-/// In the process that is killed. In any other, it does nothing.
-pub(crate) async fn hold_until_killed() {
-    let Ok(url) = std::env::var(CHILD) else { return };
+/// In the process that is killed. `None` in any other.
+async fn in_a_child() -> Option<Client> {
+    let url = std::env::var(CHILD).ok()?;
     let config = Config::builder().lease(SHORT).build().unwrap();
-    let client = bowline::tokio::connect_with(&*url, config).await.unwrap();
+    Some(bowline::tokio::connect_with(&*url, config).await.unwrap())
+}
+
+pub(crate) async fn count_until_killed() {
+    let Some(client) = in_a_child().await else { return };
+    let latch = client.redisson().count_down_latch("java:counted");
+    loop {
+        latch.count_down().await.unwrap();
+    }
+}
+
+pub(crate) async fn take_until_killed() {
+    let Some(client) = in_a_child().await else { return };
+    let _taken = client.redisson().semaphore("java:taken:p").acquire().await.unwrap();
+    pending::<()>().await;
+}
+
+pub(crate) async fn hold_until_killed() {
+    let Some(client) = in_a_child().await else { return };
     let _held = client.redisson().lock("killed:ours").lock().await.unwrap();
     pending::<()>().await;
 }

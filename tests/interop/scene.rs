@@ -82,16 +82,20 @@ impl Scene {
     /// Waits until so many clients listen to the channel of the lock.
     pub(crate) async fn listened_to(&self, name: &str, clients: i64) {
         let channel = if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") };
-        let channel = format!("redisson_lock__channel:{channel}");
+        self.heard_by(&format!("redisson_lock__channel:{channel}"), clients).await;
+    }
+
+    /// Waits until so many clients listen to the channel.
+    pub(crate) async fn heard_by(&self, channel: &str, clients: i64) {
         let is_sharded = matches!(&self.servers, Servers::Cluster(cluster) if cluster.node(0).has_shard_channels());
         let count = if is_sharded { "SHARDNUMSUB" } else { "NUMSUB" };
         eventually(&format!("{clients} listen"), async || {
             let listeners = |server: &Server| {
                 let counted: (String, i64) =
-                    redis::cmd("PUBSUB").arg(count).arg(&channel).query(&mut server.client()).unwrap();
+                    redis::cmd("PUBSUB").arg(count).arg(channel).query(&mut server.client()).unwrap();
                 counted.1
             };
-            self.servers.masters(name).into_iter().map(listeners).sum::<i64>() == clients
+            self.servers.masters(channel).into_iter().map(listeners).sum::<i64>() == clients
         })
         .await;
     }

@@ -44,6 +44,8 @@ async fn acquisitions_that_wait_are_small() {
     kept_small(&*rw_lock.read().into_future());
     kept_small(&*rw_lock.write().into_future());
     kept_small(&*client.semaphore("a", 1).acquire().into_future());
+    kept_small(&*client.redisson().semaphore("a").acquire().timeout(Duration::from_secs(1)).into_future());
+    kept_small(&*client.redisson().count_down_latch("a").wait().timeout(Duration::from_secs(1)).into_future());
     kept_small(&*client.rate_limiter("a", bowline::Quota::per(1, Duration::from_secs(1))).until_ready().into_future());
 }
 
@@ -56,6 +58,8 @@ fn every_type_is_send_and_sync() {
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(bowline::WaiterState, bowline::Access, bowline::Whose, bowline::Revoked)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
+    kept::<(bowline::Redisson, bowline::RedissonLock, bowline::RedissonCountDownLatch)>();
+    kept::<(bowline::RedissonSemaphore, bowline::RedissonAcquire, bowline::RedissonPermits)>();
     kept::<bowline::embedded::Server>();
     kept::<(bowline::testing::Clause, bowline::testing::Report, bowline::testing::Relay)>();
     kept::<bowline::testing::CheckExecutor>();
@@ -94,6 +98,7 @@ fn blocking_guards_of_a_thread_stay_on_it() {
     kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
     kept::<(blocking::MultiLock, blocking::RedLock, blocking::RedLockBuilder)>();
     kept::<(blocking::Acquire<LockGuard, AnyThread>, blocking::TryAcquire<ReadGuard, AnyThread>)>();
+    kept::<(blocking::RedissonCountDownLatch, blocking::RedissonSemaphore, blocking::RedissonPermits)>();
     kept::<(blocking::Acquire<Permit, AnyThread>, blocking::LatchWait)>();
 }
 
@@ -201,6 +206,15 @@ async fn every_future_is_send_and_small() {
     drop(sent(latch.wait().into_future()));
     drop(sent(latch.inspect()));
     drop(sent(latch.delete()));
+    let latch = client.redisson().count_down_latch("a");
+    drop(sent(latch.try_set_count(1)));
+    drop(sent(latch.count_down()));
+    let semaphore = client.redisson().semaphore("a");
+    drop(sent(semaphore.try_set_permits(1)));
+    drop(sent(semaphore.try_acquire()));
+    drop(sent(semaphore.drain()));
+    drop(sent(semaphore.add_permits(1)));
+    drop(sent(semaphore.acquire().into_future()));
 
     // The future stays small even if the work is large.
     async fn large<T>(_: T) -> usize {

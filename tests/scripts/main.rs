@@ -44,5 +44,7 @@ mod replica;
 mod resume;
 mod retained;
 mod sharded;
+mod shared_latch;
+mod shared_permits;
 mod token;
 mod vote;

@@ -27,7 +27,7 @@ fn on(mut lab: Lab) -> Lab {
     lab
 }
 
-fn run<T>(
+pub fn run<T>(
     lab: &mut Lab,
     script: &str,
     sent: &Request,
@@ -86,24 +86,29 @@ fn assert_owner(lab: &mut Lab, owner: &Attempt) {
     assert!(ttl > 0);
 }
 
-/// A subscriber of the channel.
-struct Ear {
+/// A subscriber of a channel of Redisson.
+pub struct Ear {
     connection: redis::Connection,
     publish: &'static str,
+    channel: String,
 }
 
 impl Ear {
     fn open(lab: &Lab, publish: &'static str) -> Self {
+        Self::at(lab, publish, CHANNEL)
+    }
+
+    pub fn at(lab: &Lab, publish: &'static str, channel: &str) -> Self {
         let mut connection = lab.server.client();
         let subscribe = publish.replace("PUBLISH", "SUBSCRIBE");
-        let _: Value = redis::cmd(&subscribe).arg(CHANNEL).query(&mut connection).unwrap();
+        let _: Value = redis::cmd(&subscribe).arg(channel).query(&mut connection).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        Self { connection, publish }
+        Self { connection, publish, channel: channel.to_owned() }
     }
 
     /// The messages since the last call.
-    fn heard(&mut self, lab: &mut Lab) -> Vec<String> {
-        lab.raw(&[self.publish, CHANNEL, "end"]);
+    pub fn heard(&mut self, lab: &mut Lab) -> Vec<String> {
+        lab.raw(&[self.publish, &self.channel, "end"]);
         let next = || {
             let Value::Array(message) = self.connection.recv_response().unwrap() else { panic!("no message") };
             let Some(Value::BulkString(payload)) = message.into_iter().nth(2) else { panic!("no payload") };

@@ -13,6 +13,7 @@ use scene::{Contention, Fault, Scene};
 
 mod afterwards;
 mod barrier;
+mod java;
 mod latch;
 mod lossy;
 mod operation;
@@ -96,6 +97,7 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
     }
     sweep_beside(latch::OPERATIONS, &latch::STANDINGS, faults, &seeds, Scene::drop_beside_latch);
     sweep_beside(barrier::OPERATIONS, &barrier::COMPANIES, faults, &seeds, Scene::drop_at_barrier);
+    sweep_beside(java::OPERATIONS, &java::SITUATIONS, faults, &seeds, Scene::drop_beside_java);
 }
 
 /// The operations of what nobody holds, beside what others do to it.

@@ -26,8 +26,8 @@ pub(super) struct Shared {
     /// The channel of the client, if the names are those of keys.
     pub(super) inbox: Option<String>,
     pub(super) table: Mutex<Table>,
-    /// Whether the user may publish to such a channel.
-    pub(super) is_tried: AtomicBool,
+    /// Whether the user may publish to channels of locks, and of permits.
+    pub(super) is_tried: [AtomicBool; 2],
 }
 
 #[derive(Debug, Default)]

@@ -1,10 +1,7 @@
 -- Steps: try the right to publish, and make the functions that take a lock in Redisson's format.
 -- Expects the locals: lock, id, lease, not_after, now, probe, how. Expects the fragment absent.
 
--- Who may not publish would release, and wake nobody. It is told before it holds.
-if probe ~= '' then
-  if how == 'sharded' then redis.call('SPUBLISH', probe, '') else redis.call('PUBLISH', probe, '') end
-end
+--@include probe
 
 -- Whether the attempt id holds the lock: this is a second copy of the call. The lease begins anew, and is not
 -- shortened.

@@ -1,4 +1,7 @@
-//! What Redisson derives from the name of a lock.
+//! What Redisson derives from a name, and which names it may have here.
+
+use super::named::{check_length, invalid};
+use crate::error::Result;
 
 /// The beginning of the channel of a lock.
 const CHANNEL: &str = "redisson_lock__channel";
@@ -15,11 +18,25 @@ pub(super) struct Satellites {
 
 impl Satellites {
     pub(super) fn of(name: &str) -> Self {
-        let [channel, counter] = [CHANNEL, COUNTER].map(|prefix| {
-            if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") }.into()
-        });
+        let [channel, counter] = [CHANNEL, COUNTER].map(|prefix| prefixed(prefix, name).into());
         Self { channel, counter }
     }
+}
+
+/// As `prefixName` of Redisson spells it.
+pub(super) fn prefixed(prefix: &str, name: &str) -> String {
+    if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") }
+}
+
+/// Fails unless the key can be one of Redisson's. Each of the two formats would take the other one's keys for its own.
+pub(super) fn check_mapped(prefix: &str, mapped: &str) -> Result<()> {
+    check_length(mapped)?;
+    let below = mapped.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(':'));
+    let is_own = below.and_then(|rest| rest.split_once(":{")).is_some_and(|(word, _)| !word.contains(':'));
+    if is_own || is_counter(mapped) {
+        return Err(invalid("the key is one of bowline's own, or the counter of a fenced lock"));
+    }
+    Ok(())
 }
 
 /// Whether the key is that of a counter.
@@ -31,7 +48,6 @@ pub(super) fn is_counter(key: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As `prefixName` of Redisson spells them.
     #[test]
     fn what_belongs_to_a_name_is_spelled_as_redisson_does() {
         for (name, rest) in [("a", "{a}"), ("a{b}c", "a{b}c"), ("a}b", "{a}b}"), ("a{b", "a{b"), (" ü:", "{ ü:}")] {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, RedisResult};
 
 use super::process::connect;
+use crate::memory::is_forever;
 
 /// Looks at every key all the time: none may ever be without a TTL.
 pub(super) struct Watcher {
@@ -79,9 +80,7 @@ impl Watch {
             let ttls: Vec<i64> = if keys.is_empty() { Vec::new() } else { pipeline.query(connection)? };
             for (key, _) in keys.iter().zip(ttls).filter(|(_, ttl)| *ttl == -1) {
                 let key = String::from_utf8_lossy(key).into_owned();
-                // Redisson gives its counters none, and counts on from them.
-                let is_forever = key.starts_with("redisson_lock_token:");
-                if !is_forever && !self.allowed.lock().unwrap().contains(&key) {
+                if !is_forever(&key) && !self.allowed.lock().unwrap().contains(&key) {
                     self.seen.lock().unwrap().insert(key);
                 }
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline::{
-    HoldChanges, LatchState, LockState, Result, Revoked, RwLockState, SemaphoreState, Token, Whose, blocking,
+    HoldChanges, LatchState, LatchWait, LockState, Result, Revoked, RwLockState, SemaphoreState, Token, Whose, blocking,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -255,7 +255,10 @@ impl CountDownLatch {
     }
 
     pub(crate) fn wait(&self) -> Wait {
-        Wait { latch: self.0.clone(), timeout: None }
+        Wait(match &self.0 {
+            Either::Async(latch) => Either::Async(latch.wait()),
+            Either::Blocking(latch) => Either::Blocking(latch.wait()),
+        })
     }
 
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<LatchState>> {
@@ -273,15 +276,14 @@ impl From<bowline::CountDownLatch> for CountDownLatch {
     }
 }
 
-pub(crate) struct Wait {
-    latch: Either<bowline::CountDownLatch, blocking::CountDownLatch>,
-    timeout: Option<Duration>,
-}
+pub(crate) struct Wait(pub(super) Either<LatchWait, LatchWait>);
 
 impl Wait {
-    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
+    pub(crate) fn timeout(self, timeout: Duration) -> Self {
+        Self(match self.0 {
+            Either::Async(wait) => Either::Async(wait.timeout(timeout)),
+            Either::Blocking(wait) => Either::Blocking(wait.timeout(timeout)),
+        })
     }
 }
 
@@ -290,16 +292,9 @@ impl IntoFuture for Wait {
     type IntoFuture = BoxFuture<'static, Result<()>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let timeout = self.timeout;
-        match self.latch {
-            Either::Async(latch) => {
-                let wait = latch.wait();
-                if let Some(timeout) = timeout { wait.timeout(timeout) } else { wait }.into_future().boxed()
-            }
-            Either::Blocking(latch) => on_a_thread(move || {
-                let wait = latch.wait();
-                if let Some(timeout) = timeout { wait.timeout(timeout) } else { wait }.block()
-            }),
+        match self.0 {
+            Either::Async(wait) => wait.into_future(),
+            Either::Blocking(wait) => on_a_thread(move || wait.block()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Locks that Java programs share.
 
+use std::time::Duration;
+
 use bowline::{RedissonLockState, Result, blocking};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -7,7 +9,7 @@ use futures::future::BoxFuture;
 use super::Either;
 use super::acquire::Acquire;
 use super::guard::{RedissonFencedGuard, RedissonGuard};
-use super::primitives::{acquire, try_acquire};
+use super::primitives::{Wait, acquire, try_acquire};
 use super::thread::{call, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,20 @@ impl Redisson {
         RedissonFencedLock(match &self.0 {
             Either::Async(redisson) => Either::Async(redisson.fenced_lock(name)),
             Either::Blocking(redisson) => Either::Blocking(redisson.fenced_lock(name)),
+        })
+    }
+
+    pub(crate) fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
+        RedissonCountDownLatch(match &self.0 {
+            Either::Async(redisson) => Either::Async(redisson.count_down_latch(name)),
+            Either::Blocking(redisson) => Either::Blocking(redisson.count_down_latch(name)),
+        })
+    }
+
+    pub(crate) fn semaphore(&self, name: &str) -> RedissonSemaphore {
+        RedissonSemaphore(match &self.0 {
+            Either::Async(redisson) => Either::Async(redisson.semaphore(name)),
+            Either::Blocking(redisson) => Either::Blocking(redisson.semaphore(name)),
         })
     }
 }
@@ -62,3 +78,122 @@ macro_rules! locks {
 }
 
 locks!(RedissonLock: RedissonGuard, RedissonFencedLock: RedissonFencedGuard);
+
+#[derive(Clone, Debug)]
+pub(crate) struct RedissonCountDownLatch(Either<bowline::RedissonCountDownLatch, blocking::RedissonCountDownLatch>);
+
+impl RedissonCountDownLatch {
+    pub(crate) fn try_set_count(&self, count: u32) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, try_set_count, count)
+    }
+
+    pub(crate) fn count_down(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count_down)
+    }
+
+    pub(crate) fn count(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count)
+    }
+
+    pub(crate) fn wait(&self) -> Wait {
+        Wait(match &self.0 {
+            Either::Async(latch) => Either::Async(latch.wait()),
+            Either::Blocking(latch) => Either::Blocking(latch.wait()),
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RedissonSemaphore(Either<bowline::RedissonSemaphore, blocking::RedissonSemaphore>);
+
+/// The same call of either API, whose permits are of either API.
+macro_rules! takes {
+    ($of:expr, $method:ident($($argument:expr),*)) => {
+        match $of.clone() {
+            Either::Async(semaphore) => {
+                async move { Ok(semaphore.$method($($argument),*).await?.map(|it| RedissonPermits(Either::Async(it)))) }
+                    .boxed()
+            }
+            Either::Blocking(semaphore) => on_a_thread(move || {
+                Ok(semaphore.$method($($argument),*)?.map(|it| RedissonPermits(Either::Blocking(it))))
+            }),
+        }
+    };
+}
+
+impl RedissonSemaphore {
+    pub(crate) fn try_set_permits(&self, permits: u32) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, try_set_permits, permits)
+    }
+
+    pub(crate) fn acquire_many(
+        &self,
+        permits: u32,
+        timeout: Option<Duration>,
+    ) -> BoxFuture<'static, Result<RedissonPermits>> {
+        let limited = move |acquire: bowline::RedissonAcquire| match timeout {
+            Some(timeout) => acquire.timeout(timeout),
+            None => acquire,
+        };
+        match self.0.clone() {
+            Either::Async(semaphore) => {
+                let acquire = limited(if permits == 1 { semaphore.acquire() } else { semaphore.acquire_many(permits) });
+                async move { Ok(RedissonPermits(Either::Async(acquire.await?))) }.boxed()
+            }
+            Either::Blocking(semaphore) => on_a_thread(move || {
+                let acquire = limited(if permits == 1 { semaphore.acquire() } else { semaphore.acquire_many(permits) });
+                Ok(RedissonPermits(Either::Blocking(acquire.block()?)))
+            }),
+        }
+    }
+
+    pub(crate) fn try_acquire(&self) -> BoxFuture<'static, Result<Option<RedissonPermits>>> {
+        takes!(self.0, try_acquire())
+    }
+
+    pub(crate) fn try_acquire_many(&self, permits: u32) -> BoxFuture<'static, Result<Option<RedissonPermits>>> {
+        takes!(self.0, try_acquire_many(permits))
+    }
+
+    pub(crate) fn drain(&self) -> BoxFuture<'static, Result<Option<RedissonPermits>>> {
+        takes!(self.0, drain())
+    }
+
+    pub(crate) fn release(&self, permits: u32) -> BoxFuture<'static, Result<()>> {
+        call!(self.0, release, permits)
+    }
+
+    pub(crate) fn add_permits(&self, change: i32) -> BoxFuture<'static, Result<()>> {
+        call!(self.0, add_permits, change)
+    }
+
+    pub(crate) fn available(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, available)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct RedissonPermits(Either<bowline::RedissonPermits, blocking::RedissonPermits>);
+
+impl RedissonPermits {
+    pub(crate) fn permits(&self) -> u32 {
+        match &self.0 {
+            Either::Async(permits) => permits.permits(),
+            Either::Blocking(permits) => permits.permits(),
+        }
+    }
+
+    pub(crate) fn forget(self) -> u32 {
+        match self.0 {
+            Either::Async(permits) => permits.forget(),
+            Either::Blocking(permits) => permits.forget(),
+        }
+    }
+
+    pub(crate) fn release(self) -> BoxFuture<'static, Result<()>> {
+        match self.0 {
+            Either::Async(permits) => permits.release().boxed(),
+            Either::Blocking(permits) => on_a_thread(move || permits.release()),
+        }
+    }
+}

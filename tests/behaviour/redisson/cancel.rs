@@ -1,10 +1,11 @@
 //! Acquisitions and releases dropped at every point: nothing of them stays, and those who wait are woken.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
-use bowline::{Holder, RedissonLock};
+use bowline::{Holder, RedissonLock, RedissonSemaphore};
 
-use super::HOUR;
+use super::{HOUR, latch, semaphore};
 use crate::lock::cancel::Then;
 use crate::support::env::{Env, TestClient, on_every_server};
 use crate::support::polled::{self, polled};
@@ -15,6 +16,10 @@ on_every_server! {
     a_try_dropped_after_any_number_of_polls_leaves_nothing,
     a_release_dropped_after_any_number_of_polls_is_finished,
     a_member_dropped_when_its_turn_has_come_wakes_the_next,
+    a_wait_for_a_latch_dropped_at_any_moment_leaves_nothing,
+    an_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits,
+    a_contended_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits,
+    a_release_of_permits_dropped_after_any_number_of_polls_is_finished,
 }
 
 async fn client(env: &Env) -> TestClient {
@@ -106,4 +111,74 @@ async fn a_member_dropped_when_its_turn_has_come_wakes_the_next(env: Env) {
         env.soon("the first ends", first).await;
         env.soon("the second is served", second).await.unwrap();
     }
+}
+
+async fn a_wait_for_a_latch_dropped_at_any_moment_leaves_nothing(env: Env) {
+    let client = client(&env).await;
+    let wanted = client.redisson().count_down_latch(latch::NAME);
+    assert!(wanted.try_set_count(1).await.unwrap());
+    for n in 0..30_u32 {
+        let moment = Duration::from_micros(u64::from(n) * 100);
+        drop(futures::future::select(wanted.wait().into_future(), Box::pin(env.sleep(moment))).await);
+    }
+    env.eventually("nobody listens", async || env.listeners(latch::CHANNEL) == 0).await;
+    assert_eq!(wanted.count_down().await.unwrap(), 0);
+}
+
+/// All three permits must be there after each call.
+async fn sweep_permits<T>(
+    env: &Env,
+    fresh: &RedissonSemaphore,
+    mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>,
+) {
+    assert!(fresh.try_set_permits(3).await.unwrap());
+    for then in [Then::Drop, Then::Wait] {
+        println!("{then:?}:");
+        let all_are_there = async || {
+            env.eventually("all are back", async || fresh.available().await.unwrap() == 3).await;
+            // A copy that is late would take some now.
+            drop(fresh.acquire_many(3).await.unwrap().release().await);
+            assert_eq!(fresh.available().await.unwrap(), 3);
+        };
+        polled::sweep(async |polls| attempt(polls, then).await, all_are_there).await;
+    }
+    semaphore::delete(env);
+}
+
+async fn an_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let (mine, others) = (a.redisson().semaphore(semaphore::NAME), b.redisson().semaphore(semaphore::NAME));
+    sweep_permits(&env, &others, async |polls, then| {
+        let executed = async || {
+            if then == Then::Wait {
+                env.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        polled(mine.acquire_many(2).into_future(), polls, executed).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+/// The holder releases while the other one is on its way.
+async fn a_contended_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let (mine, others) = (a.redisson().semaphore(semaphore::NAME), b.redisson().semaphore(semaphore::NAME));
+    sweep_permits(&env, &others, async |polls, _| {
+        let held = others.acquire_many(2).await.unwrap();
+        let released = env.spawn(async move { held.release().await.unwrap() });
+        let taken = polled(mine.acquire_many(2).into_future(), polls, async || {}).await.map(Result::unwrap);
+        released.await;
+        taken
+    })
+    .await;
+}
+
+async fn a_release_of_permits_dropped_after_any_number_of_polls_is_finished(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let (mine, others) = (a.redisson().semaphore(semaphore::NAME), b.redisson().semaphore(semaphore::NAME));
+    sweep_permits(&env, &others, async |polls, _| {
+        let held = mine.acquire_many(3).await.unwrap();
+        polled(held.release(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
 }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use super::Lab;
 use super::dump::{Content, Dump};
+use crate::support::memory::is_forever;
 
 impl Lab {
     /// What must hold after every call, for every lock on the server.
@@ -16,9 +17,7 @@ impl Lab {
             if self.wrong.contains(key) {
                 continue;
             }
-            // Redisson gives its counters none, and counts on from them.
-            let is_forever = key.starts_with("redisson_lock_token:");
-            assert!(*expiry > 0 || is_forever, "{key} has no TTL");
+            assert!(*expiry > 0 || is_forever(key), "{key} has no TTL");
             match content {
                 Content::Map(fields) if key.starts_with("p:sem:") || key.starts_with("p:rw:") => {
                     self.check_permits(&whole, key, fields, *expiry);

@@ -128,6 +128,11 @@ pub const MUTANTS: &[Row] = &[
     rust("lease_end_not_looked_at", Mutant::LeaseEndNotLookedAt, scene("observed_death"), I22),
     lua("held_by_java_too", &[("if left then return {'BUSY', left, 0, now} end\n", "")], scene("beside_java"), I1),
     lua("tokens_handed_out_twice", &[("last - budget + 1", "last + 0")], scene("beside_java"), I2),
+    lua("shared_call_not_remembered", &[(
+        "  redis.call('SET', mark, answer, 'PX', string.format('%.0f', math.max(known_until - now + 1, 1)))\n",
+        "",
+    )], scene("latch_with_java"), I10),
+    rust("permits_kept_on_drop", Mutant::PermitsKeptOnDrop, scene("permits_with_java"), I8),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
     lua("token_without_clock", &[(
         "token = clock\nlocal last = token\n",

@@ -19,6 +19,17 @@ const ACQUIRE: &str = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXI
 const RELEASE: &str = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end \
     redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[2], '0') return 1";
 
+const COUNT_DOWN: &str = "local v = redis.call('INCRBY', KEYS[1], '-1') \
+    if v <= 0 then redis.call('DEL', KEYS[1]) end \
+    if v == 0 then redis.call('PUBLISH', ARGV[1], '0') end return v";
+
+const TAKE: &str = "local value = redis.call('GET', KEYS[1]) \
+    if value ~= false and tonumber(value) >= tonumber(ARGV[1]) then \
+    redis.call('INCRBY', KEYS[1], '-' .. ARGV[1]) return 1 end return 0";
+
+const GIVE: &str = "local value = redis.call('INCRBY', KEYS[1], ARGV[1]) \
+    redis.call('PUBLISH', ARGV[2], value) return value";
+
 /// A thread of a Redisson client.
 #[derive(Clone)]
 struct Java {
@@ -29,6 +40,20 @@ struct Java {
 impl Java {
     fn thread(stage: &Stage, n: u32) -> Self {
         Self { server: stage.server.nodes.server(), owner: format!("87fd5d7c-3e4f-4a51-8a5c-5a2d4ee0cbb1:{n}") }
+    }
+
+    /// Counts a latch down.
+    fn count_down(&self) -> i64 {
+        self.eval(COUNT_DOWN, &[&format!("redisson_countdownlatch__channel__{{{NAME}}}")])
+    }
+
+    /// Takes permits, if there are enough.
+    fn take(&self, permits: u32) -> bool {
+        self.eval(TAKE, &[&permits.to_string()]) == 1
+    }
+
+    fn give(&self, permits: u32) {
+        self.eval(GIVE, &[&permits.to_string(), &format!("redisson_sc:{{{NAME}}}")]);
     }
 
     fn eval(&self, source: &str, args: &[&str]) -> i64 {
@@ -145,4 +170,69 @@ pub async fn beside_java(mut stage: Stage) -> Played {
     stage.within(2 * LONG, "I3 not all are served", all).await?;
     let broken = inside.lock().unwrap().broken.take();
     broken.map_or(Ok(()), Err)
+}
+
+/// Both sides count a latch down. A call whose answer or request is lost counts once, and Java's last one wakes the one
+/// who waits, at any moment.
+pub async fn latch_with_java(mut stage: Stage) -> Played {
+    stage.server.unwatched();
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let java = Java::thread(&stage, 1);
+    for n in 0..8 {
+        let (latch, of_other) = (
+            stage.client(process).redisson().count_down_latch(NAME),
+            stage.client(other).redisson().count_down_latch(NAME),
+        );
+        must(of_other.try_set_count(3).await.unwrap(), "I10 there is a latch already")?;
+        let counting = stage.spawn(process, async move { latch.count_down().await });
+        stage.sleep(stage.hop * n / 4).await;
+        stage.link(process).cut(true, n % 2 == 0, 10 * MS);
+        java.count_down();
+        must(matches!(counting.await, Ok(1 | 2)), "I10 it counted twice, or does not know that it counted")?;
+        // No copy arrives later than that.
+        stage.sleep(7000 * MS).await;
+        must(of_other.count().await.unwrap() == 1, "I10 a call counted twice")?;
+        let waiting = stage.spawn(other, async move { of_other.wait().await });
+        stage.sleep(stage.hop * n / 2).await;
+        must(java.count_down() == 0, "I10 the latch is not what it was")?;
+        let through = stage.within(40 * stage.hop + 100 * MS, "I3 nobody wakes the one who waits", waiting).await?;
+        must(through.is_ok(), "I3 the wait failed")?;
+        // The subscription ends, and the next round begins another one.
+        stage.sleep(Duration::from_secs(3)).await;
+    }
+    Ok(())
+}
+
+/// Acquisitions of permits are given up at any moment, also while requests and answers are lost: all permits come back.
+/// Java's release wakes the one who waits.
+pub async fn permits_with_java(mut stage: Stage) -> Played {
+    const PERMITS: u32 = 2;
+    stage.server.unwatched();
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let java = Java::thread(&stage, 1);
+    let of_other = stage.client(other).redisson().semaphore(NAME);
+    must(of_other.try_set_permits(PERMITS).await.unwrap(), "I10 there is a semaphore already")?;
+    for n in 0..12 {
+        let semaphore = stage.client(process).redisson().semaphore(NAME);
+        let patience = stage.hop * n / 4 + MS / 10;
+        let acquiring = stage.spawn(process, async move { semaphore.acquire().timeout(patience).await });
+        stage.sleep(stage.hop * n / 8).await;
+        if n % 3 > 0 {
+            stage.link(process).cut(true, n % 2 == 0, 10 * MS);
+        }
+        drop(acquiring.await);
+        // No copy arrives later than that, and all is given back.
+        stage.sleep(7000 * MS).await;
+        must(of_other.available().await.unwrap() == u64::from(PERMITS), "I8 a permit is lost, or there is one more")?;
+        must(java.take(PERMITS), "I8 Java does not get all permits")?;
+        let waiter = of_other.clone();
+        let waiting = stage.spawn(other, async move { waiter.acquire().await });
+        stage.sleep(stage.hop * n / 3).await;
+        java.give(PERMITS);
+        let permit = stage.within(40 * stage.hop + 100 * MS, "I3 nobody wakes the one who waits", waiting).await?;
+        must(!java.take(PERMITS), "I1 Java gets a permit that is taken")?;
+        permit.unwrap().release().await.unwrap();
+        stage.sleep(Duration::from_secs(3)).await;
+    }
+    Ok(())
 }
