@@ -88,7 +88,7 @@ pub async fn observed(mut stage: Stage) -> Played {
             let of_holder = |(whom, begin, end): &&(Process, Duration, Duration)| {
                 *whom == held.process && *begin < held.end() && held.began < end.saturating_add(LEASE)
             };
-            let fate = match disturbances.iter().filter(of_holder).last() {
+            let fate = match disturbances.iter().rfind(of_holder) {
                 None => Fate::Well,
                 Some((_, at, Duration::MAX)) => Fate::Killed(*at),
                 // It may have been told of its loss, and have cleared up before the lease was over.
