@@ -55,6 +55,9 @@ _bowline() {
             bowline,top)
                 cmd="bowline__subcmd__top"
                 ;;
+            bowline,watch)
+                cmd="bowline__subcmd__watch"
+                ;;
             bowline__subcmd__help,completions)
                 cmd="bowline__subcmd__help__subcmd__completions"
                 ;;
@@ -93,6 +96,9 @@ _bowline() {
                 ;;
             bowline__subcmd__help,top)
                 cmd="bowline__subcmd__help__subcmd__top"
+                ;;
+            bowline__subcmd__help,watch)
+                cmd="bowline__subcmd__help__subcmd__watch"
                 ;;
             bowline__subcmd__help__subcmd__latch,count-down)
                 cmd="bowline__subcmd__help__subcmd__latch__subcmd__count__subcmd__down"
@@ -152,7 +158,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --url --config --username --password-file --cacert --cert --key --prefix --help --version run inspect ls release deadlocks leader latch ping doctor top completions generate help"
+            opts="-h -V --url --config --username --password-file --cacert --cert --key --prefix --help --version run inspect watch ls release deadlocks leader latch ping doctor top completions generate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -398,7 +404,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__help)
-            opts="run inspect ls release deadlocks leader latch ping doctor top completions generate help"
+            opts="run inspect watch ls release deadlocks leader latch ping doctor top completions generate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -650,6 +656,20 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__help__subcmd__top)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__help__subcmd__watch)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1385,6 +1405,60 @@ _bowline() {
                     return 0
                     ;;
                 --every)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --username)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --password-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__watch)
+            opts="-h --kind --count --json --url --config --username --password-file --cacert --cert --key --prefix --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kind)
+                    COMPREPLY=($(compgen -W "lock rw semaphore latch barrier double-barrier once election rate redlock" -- "${cur}"))
+                    return 0
+                    ;;
+                --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -36,6 +36,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -s h -l help -d 'Print hel
 complete -c bowline -n "__fish_bowline_needs_command" -s V -l version -d 'Print version'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "run" -d 'Runs a command while it holds a lock'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "watch" -d 'Shows who gets a name and who loses it, as it happens, until it is stopped. The user needs the right +client|tracking'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
@@ -91,6 +92,27 @@ complete -c bowline -n "__fish_bowline_using_subcommand inspect" -l key -d 'The 
 complete -c bowline -n "__fish_bowline_using_subcommand inspect" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand inspect" -l json -d 'Writes JSON, one document. Times are in milliseconds'
 complete -c bowline -n "__fish_bowline_using_subcommand inspect" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l kind -d 'What the name is the name of: a lock, if this is not given' -r -f -a "lock\t''
+rw\t''
+semaphore\t''
+latch\t''
+barrier\t''
+double-barrier\t''
+once\t''
+election\t''
+rate\t''
+redlock\t''"
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l count -d 'Exits after so many changes' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l username -d 'The user on the servers' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l password-file -d 'A file whose only line is the password. The environment variable BOWLINE_PASSWORD is the password itself' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l cacert -d 'The certificates of the authorities to trust, in PEM, instead of those of the system' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l cert -d 'The client\'s own certificate, in PEM' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l key -d 'The key of the client\'s own certificate, in PEM' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -l json -d 'Writes JSON, one document in each line. Times are in milliseconds'
+complete -c bowline -n "__fish_bowline_using_subcommand watch" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand ls" -l kind -d 'Only this kind' -r -f -a "lock\t''
 rw\t''
 semaphore\t''
@@ -283,19 +305,20 @@ complete -c bowline -n "__fish_bowline_using_subcommand generate" -l cert -d 'Th
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -l key -d 'The key of the client\'s own certificate, in PEM' -r
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand generate" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "run" -d 'Runs a command while it holds a lock'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "top" -d 'Shows the names in use in a table that follows them'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "completions" -d 'Writes the completions for a shell'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect ls release deadlocks leader latch ping doctor top completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "run" -d 'Runs a command while it holds a lock'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "watch" -d 'Shows who gets a name and who loses it, as it happens, until it is stopped. The user needs the right +client|tracking'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ping" -d 'Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "doctor" -d 'Checks the servers against docs/deployments.md of bowline, with one verdict a line'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "top" -d 'Shows the names in use in a table that follows them'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "completions" -d 'Writes the completions for a shell'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "count-down" -d 'Counts down by one, and prints what is left'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before'
