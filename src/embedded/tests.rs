@@ -141,3 +141,45 @@ fn messages_come_in_order_to_those_who_listen() {
     let call = crate::Call::new(script, &[], &[]);
     assert_eq!(futures::executor::block_on(connection.run(call)), Err(ConnectionError::Closed));
 }
+
+#[test]
+fn a_watch_tells_of_each_change_of_the_keys_that_begin_alike() {
+    let server = Server::manual();
+    let connection = server.connect(Arc::new(Still::new()));
+    let watch = || {
+        let watched = connection.watch_key("a", "inbox");
+        futures::executor::block_on(watched).unwrap()
+    };
+    let (mut one, other) = (watch(), watch());
+    let mut told = || {
+        let mut told = 0;
+        while let Some(notice) = one.next().now_or_never() {
+            assert_eq!(notice, Some(Notice::Message(Vec::new())));
+            told += 1;
+        }
+        told
+    };
+    let eval = |source: &str, key: &[u8]| server.eval(source, &[key], &[]).unwrap();
+    for (source, key, expected) in [
+        ("return redis.call('SET', KEYS[1], 1, 'PX', 1000)", &b"a"[..], 1),
+        ("redis.call('SET', KEYS[1], 1) return redis.call('SET', KEYS[1], 2)", b"ab", 1),
+        ("return redis.call('SET', KEYS[1], 1)", b"b", 0),
+        ("return redis.call('GET', KEYS[1])", b"a", 0),
+        ("return redis.call('UNLINK', KEYS[1])", b"ab", 1),
+    ] {
+        eval(source, key);
+        assert_eq!(told(), expected, "{source}");
+    }
+    // Expired keys go at the next script.
+    server.advance(Duration::from_secs(2));
+    assert_eq!(told(), 0);
+    eval("return redis.call('GET', KEYS[1])", b"b");
+    assert_eq!(told(), 1);
+    server.flush_all();
+    assert_eq!(told(), 1);
+    drop(other);
+    eval("return redis.call('SET', KEYS[1], 1)", b"a");
+    assert_eq!(told(), 1);
+    connection.close();
+    assert_eq!(one.next().now_or_never(), Some(None));
+}
