@@ -87,8 +87,8 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
     /// Reports the changes of a key until the stream is dropped: a [`Notice::Message`] soon after each one, whoever has
-    /// made it. One message may stand for several changes, and changes of other keys that begin with `key` may be
-    /// reported too. What the message says does not matter. A key that is gone because its time to live has passed may
+    /// made it. One message may stand for several changes, and there may be messages without a change. What the message
+    /// says does not matter. A key that is gone because its time to live has passed may
     /// be reported much later.
     ///
     /// Returns when the server reports changes from now on. If the future is dropped before, nothing remains. Gaps and

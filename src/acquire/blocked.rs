@@ -72,7 +72,7 @@ fn text(seen: &Seen, labels: &Labels, own: Option<AttemptId>, has_queue: bool) -
             (None, Some(client)) => format!("client {client}"),
             (None, None) => "another program".to_owned(),
         };
-        let left = Duration::from_millis(left.as_millis().try_into().unwrap_or(u64::MAX));
+        let left = Duration::from_millis(left.unwrap_or_default().as_millis().try_into().unwrap_or(u64::MAX));
         format!("{name} (for {left:?}, unless it is renewed)")
     };
     let mut holders: Vec<String> = seen.holds.iter().take(MOST_NAMED).map(holder).collect();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn it_names_holders_and_place() {
         let id = |client, n| AttemptId { client: Uuid::from_u128(client), n };
-        let of = |id, left| SeenHold { id, token: Token::NONE, left, claim: Claim::Tokens(1) };
+        let of = |id, left| SeenHold { id, token: Token::NONE, left: Some(left), claim: Claim::Tokens(1) };
         let hold = |client| of(id(client, 1).text(), Duration::from_millis(8_240));
         let ticket =
             |client, n| Ticket { id: id(client, n), lease: Duration::from_secs(1), claim: Claim::Tokens(1), rest: 0 };

@@ -6,8 +6,8 @@ use std::task::Waker;
 
 use super::channels::{Channels, Queue};
 
-/// As with `CLIENT TRACKING ON BCAST`, a watch is one of all keys that begin alike, a command that writes counts as a
-/// change, and what a script changes is reported at its end, once.
+/// A watch is one of all keys that begin alike. What a script changes is reported at its end, once. A command that
+/// writes counts as a change, also if it changes nothing: then Redis reports nothing.
 #[derive(Default)]
 pub(super) struct Watches {
     /// By the beginning of the keys.

@@ -3,7 +3,7 @@
 //! Scripts send no message for this. The server itself reports that a key has changed, to those connections that watch
 //! it, and the name is looked at then. So nothing is sent for a name that nobody watches.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Access, Labels, clients_of};
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::attempt_of;
 use crate::protocol::key::Keys;
 use crate::protocol::limits::MOST_INSPECTED;
 use crate::protocol::names::PrimitiveKind;
@@ -44,10 +45,11 @@ pub enum HoldChange {
     /// A hold was granted. The first changes of a stream are those who hold already.
     Granted(HoldState),
     /// A hold has ended before its lease: its holder or an operator has released it, or has changed it into another
-    /// one. The rest of the lease is the one that was seen last.
+    /// one; or the server has lost it. A run has ended. The rest of the lease is the one that was seen last.
     Released(HoldState),
-    /// A hold has ended, and its lease had ended when that was seen: its holder is gone, or was too slow to renew it.
-    /// The rest of the lease is the one that was seen last.
+    /// A hold has ended, and the lease that was seen last had ended by then: its holder is gone, was too slow to renew
+    /// it, or has [kept](crate::LockGuard::keep) it. Also a hold that was renewed and released while nobody polled the
+    /// stream, or while the server could not be reached. The rest of the lease is the one that was seen last.
     Lost(HoldState),
 }
 
@@ -56,23 +58,26 @@ pub enum HoldChange {
 /// the client alive.
 ///
 /// # Guarantees
-/// - A hold that lasts is reported soon: the server says when the name has changed, and the name is looked at then, at
-///   most once in 10 ms. If what the server says is lost, the hold is reported within a third of the client's
-///   [lease](crate::ConfigBuilder::lease), if the server can be reached.
-/// - Each hold that was granted is released or lost before the stream reports its like: changes are in an order in
-///   which they may have happened, and none is reported twice.
-/// - Nothing is sent for a name that nobody watches, and acquisitions take no longer for one that somebody does.
+/// - A hold that lasts is reported soon, if the stream is polled: the server says when the name has changed, and the
+///   name is looked at then, at most once in 10 ms. If that is lost, or the server cannot be asked to say it for now,
+///   the hold is reported within a third of the client's [lease](crate::ConfigBuilder::lease), if the name can be read.
+/// - Each hold that was granted is released or lost before the next hold that excludes it is reported. Changes are in
+///   an order in which they may have happened.
+/// - Nothing is sent for a name that nobody watches.
 ///
 /// # Not guaranteed
 /// - A hold that has come and gone between two looks is not reported. The tokens of a [`Lock`](crate::Lock) show that
 ///   there were others, or that a hand-off budget was not used up.
 /// - What happens inside of a client is not seen: re-entry, and a hand-over to a task of the same client. A budget of
 ///   hand-offs that follows another one is a release and a grant, and so are permits of which some were given back.
-/// - A release in the last moment of a lease may be reported as a loss.
+/// - A release in the last moment of a lease may be reported as a loss, and so may one that was not seen in time.
+/// - What the server has lost, as by `FLUSHALL` or a failover that lost the last writes, is reported as released, and
+///   may be reported as granted again if it comes back. The holder may still believe that it holds.
 ///
 /// # Costs
 /// One connection for each name that a client watches, shared by its streams, and kept for 1 s after the last one. Each
-/// change of the name takes one command of each stream, and a grant a second one, for the labels. Renewals are changes.
+/// change of the name, renewals included, takes one short command of the client and one of each stream, at most 100 a
+/// second; a grant takes one more, for the labels.
 ///
 /// # Errors
 /// - [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and for the name of something that nobody can hold,
@@ -81,10 +86,12 @@ pub enum HoldChange {
 ///   the application (`redis_1` and `bowline-fred`) and for a server that cannot watch keys; and when 1,000 or more
 ///   hold the name.
 /// - [`Denied`](ErrorKind::Denied): the user may not run `CLIENT TRACKING`.
+/// - [`WrongType`](ErrorKind::WrongType): another program has written the key.
 /// - Those of a server that does not answer or refuses, and [`Closed`](ErrorKind::Closed).
 ///
-/// After an error that may [pass](crate::Error::is_retryable), the stream goes on where it was, after a pause of 1 s.
-/// It ends after any other error.
+/// Those who hold already may be reported before an error about the watch. After an error that may
+/// [pass](crate::Error::is_retryable), the stream goes on where it was, after a pause of 1 s. It ends after any other
+/// error.
 ///
 /// # Cancel safety
 /// The future of the next change may be dropped and asked for again: no change is lost. Nothing is written to Redis.
@@ -129,8 +136,8 @@ struct HoldWatcher {
     listener: Option<Listener>,
     /// What was seen last.
     last: Option<Look>,
-    /// Those who held the name then.
-    holds: Vec<Held>,
+    /// Those who held the name then, by their attempts.
+    holds: BTreeMap<String, Held>,
     /// Found out and not yet reported.
     read: VecDeque<HoldChange>,
 }
@@ -143,16 +150,18 @@ struct Look {
 }
 
 struct Held {
-    id: String,
     state: HoldState,
-    /// The lease does not end earlier.
-    ends: Instant,
+    /// The lease does not end earlier. `None`: it has no end.
+    ends: Option<Instant>,
+    /// Work that has ended, and keeps its period from others for a while.
+    is_over: bool,
 }
 
 impl Held {
+    /// Whether the hold of this attempt is the one that was seen before.
     fn is(&self, hold: &SeenHold) -> bool {
         let HoldState { token, access, .. } = self.state;
-        self.id == hold.id && token.unwrap_or(Token::NONE) == hold.token && access == Access::of(hold.claim)
+        token.unwrap_or(Token::NONE) == hold.token && access == Access::of(hold.claim)
     }
 }
 
@@ -176,7 +185,7 @@ impl Watcher for HoldWatcher {
 
 impl HoldWatcher {
     fn new(source: &Arc<HoldSource>, name: NameInUse, keys: Keys) -> Self {
-        let (listener, last, holds, read) = (None, None, Vec::new(), VecDeque::new());
+        let (listener, last, holds, read) = (None, None, BTreeMap::new(), VecDeque::new());
         Self { source: source.clone(), name, keys, listener, last, holds, read }
     }
 
@@ -184,8 +193,8 @@ impl HoldWatcher {
     async fn changed(&self) {
         let (Some(listener), Some(Look { heard, at })) = (&self.listener, &self.last) else { return };
         let (executor, config) = (&self.source.context.executor, &self.source.context.config);
-        let watched = if mutant::on(Mutant::LeaseEndNotLookedAt) { &[][..] } else { &self.holds };
-        let ends = watched.iter().map(|held| held.ends + SLACK);
+        let ends = self.holds.values().filter_map(|held| held.ends).map(|ends| ends + SLACK);
+        let ends = ends.filter(|_| !mutant::on(Mutant::LeaseEndNotLookedAt));
         let due = ends.fold(*at + config.lease / 3, Instant::min);
         let left = |due: Instant| due.saturating_duration_since(executor.now());
         select(pin!(listener.news_after(heard)), executor.sleep(left(due))).await;
@@ -199,7 +208,10 @@ impl HoldWatcher {
         if context.engine.is_closed() {
             return Err(context.closed(OPERATION, &self.keys));
         }
-        heard.check(OPERATION, &self.keys.name).map_err(told)?;
+        heard.check(OPERATION, &self.keys.name).map_err(|error| match heard.lacks_a_right() {
+            true => error.with_reason("changes need the right +client|tracking; docs/acl.md lists all rights"),
+            false => error,
+        })?;
         let began = context.executor.now();
         let mut looks = look_at(context, OPERATION, std::slice::from_ref(&self.name), 0).await;
         let Seen { holds, .. } = looks.pop().unwrap_or_else(|| Ok(Seen::default()))?;
@@ -209,7 +221,8 @@ impl HoldWatcher {
         }
         let answered = context.executor.now();
         let heard = if mutant::on(Mutant::ReportDuringLookIgnored) { listener.look() } else { heard };
-        let new = holds.iter().filter(|hold| !self.holds.iter().any(|held| held.is(hold)));
+        let is_new = |hold: &&SeenHold| self.holds.get(attempt_of(&hold.id)).is_none_or(|held| !held.is(hold));
+        let new = holds.iter().filter(is_new);
         let labels = Labels::read(context, clients_of(new.map(|hold| &*hold.id), &[])).await;
         self.compare(holds, &labels, (began, answered));
         self.last = Some(Look { heard, at: began });
@@ -219,30 +232,28 @@ impl HoldWatcher {
     /// Reports what differs from the last look.
     fn compare(&mut self, holds: Vec<SeenHold>, labels: &Labels, (began, answered): (Instant, Instant)) {
         let mut before = std::mem::take(&mut self.holds);
-        let mut granted = Vec::new();
+        let (mut ended, mut granted) = (Vec::new(), Vec::new());
         for hold in holds {
-            let (id, ends) = (hold.id.clone(), began + hold.left);
-            match before.iter().position(|held| held.is(&hold)) {
-                Some(at) => self.holds.push(Held { ends, ..before.swap_remove(at) }),
-                None => {
-                    let state = HoldState::of(hold, labels);
-                    granted.push(HoldChange::Granted(state.clone()));
-                    self.holds.push(Held { id, state, ends });
-                }
+            let (attempt, ends) = (attempt_of(&hold.id).to_owned(), hold.left.map(|left| began + left));
+            let is_over = attempt != hold.id;
+            let held = before.remove(&attempt);
+            let (same, other) = match held {
+                Some(held) if held.is(&hold) => (Some(held), None),
+                other => (None, other),
+            };
+            ended.extend(other);
+            let mut state = HoldState::of(hold, labels);
+            match same {
+                Some(held) => state.label = held.state.label,
+                None => granted.push(HoldChange::Granted(state.clone())),
             }
+            self.holds.insert(attempt, Held { state, ends, is_over });
         }
-        let ended = |Held { state, ends, .. }| match answered < ends {
+        ended.extend(before.into_values());
+        let told = |Held { state, ends, is_over }| match is_over || ends.is_none_or(|ends| answered < ends) {
             true => HoldChange::Released(state),
             false => HoldChange::Lost(state),
         };
-        self.read.extend(before.into_iter().map(ended).chain(granted));
-    }
-}
-
-/// Names the right that is missing.
-fn told(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Denied => error.with_reason("changes need the right +client|tracking; docs/acl.md lists all rights"),
-        _ => error,
+        self.read.extend(ended.into_iter().map(told).chain(granted));
     }
 }

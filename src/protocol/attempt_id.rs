@@ -60,6 +60,12 @@ impl AttemptId {
     }
 }
 
+/// The attempt in an id found in Redis. After a run, its period is kept from others for a while under another id, which
+/// no call of the run knows.
+pub(crate) fn attempt_of(text: &str) -> &str {
+    text.strip_suffix("/least").unwrap_or(text)
+}
+
 /// Shows enough to tell two ids apart in a log, and too little to act as the holder.
 impl fmt::Debug for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

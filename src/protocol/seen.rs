@@ -37,7 +37,8 @@ pub(crate) struct SeenHold {
     pub(crate) id: String,
     /// [`Token::NONE`] if holds of this kind have no token.
     pub(crate) token: Token,
-    pub(crate) left: Duration,
+    /// `None`: the lease has no end, because another program has written the hold.
+    pub(crate) left: Option<Duration>,
     /// What it would claim in the queue. A limit that is not known is as large as the units.
     pub(crate) claim: Claim,
 }
@@ -86,29 +87,25 @@ fn of_rw_lock(fields: &mut Fields<'_>) -> Option<Seen> {
 
 impl Seen {
     fn of_mutex(Inspected { holder, waiters, queue, .. }: Inspected) -> Self {
-        let holds = holder.into_iter().map(|(id, token, left)| SeenHold {
-            id,
-            token,
-            left: left.unwrap_or_default(),
-            claim: Kind::Lock.claim(1),
-        });
+        let holds =
+            holder.into_iter().map(|(id, token, left)| SeenHold { id, token, left, claim: Kind::Lock.claim(1) });
         Self { holds: holds.collect(), limit: None, waiters, queue }
     }
 
     fn of_permits(PermitsInspected { holds, limit, waiters, queue, .. }: PermitsInspected, kind: Kind) -> Self {
         let limit = Some(limit).filter(|limit| *limit > 0);
-        let hold =
-            |PermitHold { attempt_id: id, units, token, left }| SeenHold { id, token, left, claim: kind.claim(units) };
+        let hold = |PermitHold { attempt_id: id, units, token, left }| SeenHold {
+            id,
+            token,
+            left: Some(left),
+            claim: kind.claim(units),
+        };
         Self { holds: holds.into_iter().map(hold).collect(), limit, waiters, queue }
     }
 
     fn of_shared(SharedInspected { owner, .. }: SharedInspected) -> Self {
-        let holds = owner.into_iter().map(|(id, _, left)| SeenHold {
-            id,
-            token: Token::NONE,
-            left: left.unwrap_or_default(),
-            claim: Claim::Tokens(1),
-        });
+        let holds =
+            owner.into_iter().map(|(id, _, left)| SeenHold { id, token: Token::NONE, left, claim: Claim::Tokens(1) });
         Self { holds: holds.collect(), ..Self::default() }
     }
 

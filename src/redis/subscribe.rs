@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `keeper` | the task: keeps a socket subscribed and reports interruptions, on any deployment |
 //! | `one_server` | the sockets of a subscription to one server, and the proof that they lead to the server of the commands |
+//! | `tracked` | the watch of a key |
 //! | `proof` | asks the server of the commands whether it has the subscription |
 //!
 //! A cluster has another [`Source`], in `cluster/subscription.rs`. Its shard channels share sockets, so they have a
@@ -24,12 +25,14 @@ use futures::{FutureExt, Stream};
 use self::keeper::Keeper;
 pub(super) use self::keeper::{Proven, Source};
 pub(super) use self::one_server::at_one_server;
+pub(super) use self::tracked::Tracked;
 use super::link::Link;
 use crate::connection::{ConnectionError, Notice};
 
 mod keeper;
 mod one_server;
 mod proof;
+mod tracked;
 
 /// What a socket is opened for.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +80,19 @@ impl Notices {
 
     /// Passes on the message that the server has pushed, if it is one. Called by the driver of a socket.
     pub(super) fn push(&self, push: PushInfo, proven: Option<u64>) -> Result<(), SendError> {
-        let message = match (push.kind, push.data.into_iter().nth(1)) {
-            (PushKind::Message, Some(Value::BulkString(payload))) => payload,
-            // Which keys have changed, or all of them, does not matter to who watches one.
-            (PushKind::Invalidate, _) => Vec::new(),
-            _ => return Ok(()),
-        };
-        let notice = ProvenNotice { notice: Notice::Message(message), proven };
+        match (push.kind, push.data.into_iter().nth(1)) {
+            (PushKind::Message, Some(Value::BulkString(payload))) => self.message(payload, proven),
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes on that a watched key has changed.
+    pub(super) fn changed(&self, proven: Option<u64>) {
+        let _ = self.message(Vec::new(), proven);
+    }
+
+    fn message(&self, payload: Vec<u8>, proven: Option<u64>) -> Result<(), SendError> {
+        let notice = ProvenNotice { notice: Notice::Message(payload), proven };
         self.0.unbounded_send(notice).map_err(|_| SendError)
     }
 }

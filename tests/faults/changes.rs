@@ -1,6 +1,6 @@
 //! Streams of changes whose connections end, whose requests and answers get lost, and users without the right.
 
-use bowline::{ErrorKind, HoldChange, HoldChanges, Token};
+use bowline::{ErrorKind, HoldChange, HoldChanges, NameInUse, PrimitiveKind, Token};
 use futures::StreamExt;
 
 use crate::faulty::{Fault, faulty_client};
@@ -13,6 +13,7 @@ on_every_runtime! {
     a_stream_goes_on_after_an_error_that_passes,
     a_dropped_stream_leaves_no_connection,
     a_key_of_another_program_is_an_error,
+    a_run_is_over_when_others_may_run,
     so_many_holders_cannot_be_watched,
 }
 
@@ -34,7 +35,7 @@ async fn next(env: &Env, changes: &mut HoldChanges) -> (char, Option<Token>) {
 fn watches(env: &Env) -> Vec<String> {
     let list: String = env.redis(&["CLIENT", "LIST"]);
     let field = |line: &str, name: &str| line.split(' ').find_map(|field| field.strip_prefix(name).map(str::to_owned));
-    let watching = list.lines().filter(|line| field(line, "flags=").unwrap().contains('B'));
+    let watching = list.lines().filter(|line| field(line, "flags=").unwrap().contains('t'));
     watching.map(|line| field(line, "id=").unwrap()).collect()
 }
 
@@ -115,6 +116,17 @@ async fn a_key_of_another_program_is_an_error(env: Env) {
     assert_eq!(error.kind(), ErrorKind::WrongType);
     assert!(changes.next().await.is_none());
     env.redis::<()>(&["DEL", "bowline:lock:{a}"]);
+}
+
+/// Its period is kept from others for a while, which is no hold of its own.
+async fn a_run_is_over_when_others_may_run(env: Env) {
+    let (client, observer) = (env.client().await, env.client().await);
+    let mut changes = observer.changes(NameInUse::new(PrimitiveKind::Once, "report"));
+    let once = client.once("report", ms(2_000)).at_least(ms(500));
+    let ran = env.soon("it runs", once.run(|_| async {})).await.unwrap();
+    assert!(ran.is_some());
+    assert_eq!(next(&env, &mut changes).await.0, '+');
+    assert_eq!(next(&env, &mut changes).await.0, '-');
 }
 
 async fn so_many_holders_cannot_be_watched(env: Env) {

@@ -240,7 +240,7 @@ fn changes_are_shown_as_they_happen() {
     // Until somebody watches the key.
     let is_watched = || {
         let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
-        list.lines().any(|line| line.split(' ').any(|field| field.starts_with("flags=") && field.contains('B')))
+        list.lines().any(|line| line.split(' ').any(|field| field.starts_with("flags=") && field.contains('t')))
     };
     until("it is watched", is_watched);
     first.signal(Signal::TERM);

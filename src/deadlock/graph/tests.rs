@@ -32,7 +32,7 @@ fn seen(holds: &[(u128, Claim)], queue: &[(u128, Claim)]) -> Seen {
     let hold = |(n, claim): &(u128, Claim)| SeenHold {
         id: id(*n, 1).text(),
         token: Token::new(100 + u64::try_from(*n).unwrap()),
-        left: Duration::from_secs(1),
+        left: Some(Duration::from_secs(1)),
         claim: *claim,
     };
     let ticket =

@@ -25,6 +25,11 @@ impl Heard {
         matches!(self.subscription, Subscription::Open)
     }
 
+    /// Whether the user lacks a right to subscribe the channel, or to watch the key.
+    pub(crate) fn lacks_a_right(&self) -> bool {
+        matches!(&self.subscription, Subscription::Failed(ConnectionError::Refused { code, .. }) if code == "NOPERM")
+    }
+
     /// Fails if the channel is not subscribed, and will not be by another attempt.
     pub(crate) fn check(&self, operation: &'static str, name: &str) -> Result<()> {
         match &self.subscription {

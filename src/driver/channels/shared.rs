@@ -125,7 +125,10 @@ impl Shared {
                             // After a refusal, it is subscribed again.
                             Notice::Gap => self.set(name, Subscription::Open),
                             Notice::Refused(refusal) => {
-                                self.engine.subscription_refused(&refusal);
+                                // Who watches a key does not wait for a grant.
+                                if self.inbox.is_none() {
+                                    self.engine.subscription_refused(&refusal);
+                                }
                                 self.set(name, Subscription::Failed(refusal));
                             }
                         }

@@ -7,9 +7,10 @@
 //! | event | what follows |
 //! |---|---|
 //! | the socket ends, the node says `fail`, it is no longer a master, or no longer that of the slot | a gap, another socket, a gap |
+//! | the node refuses to read the watched key, because it has given the slot away | the map is read; a gap, another socket, a gap |
 //! | a link for commands was made anew, or a master was replaced | a gap |
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::super::convert;
 use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
-use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription};
+use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription, Tracked};
 use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;
@@ -53,6 +54,15 @@ pub(super) async fn subscribe(
 struct InCluster {
     router: Arc<Router>,
     at: At,
+}
+
+impl InCluster {
+    /// Another master may serve the slot by now.
+    fn left(&self) {
+        if let At::MasterOf(_) = self.at {
+            self.router.signals.suspect_map();
+        }
+    }
 }
 
 /// Where the socket leads.
@@ -90,6 +100,8 @@ impl At {
 struct Socket {
     host: Host,
     fresh: Fresh,
+    /// The key that it watches, if it does.
+    tracked: Option<Tracked>,
     /// The number of gaps when the socket was dialled.
     gaps: u64,
 }
@@ -114,22 +126,27 @@ impl Source for InCluster {
         let (router, gaps) = (&self.router, self.router.signals.gaps());
         let host = self.at.next(&router.map()).ok_or_else(|| Failure::Io("no master is known".to_owned()));
         let notices = notices.clone();
-        let push = Arc::new(move |push: PushInfo| notices.push(push, None));
+        let (tracked, push): (_, Arc<dyn AsyncPushSender>) = match self.at {
+            At::AnyMaster(_) => (None, Arc::new(move |push: PushInfo| notices.push(push, None))),
+            At::MasterOf(_) => {
+                let (tracked, reports) = Tracked::new(channel);
+                (Some(tracked), reports)
+            }
+        };
         let opened = async {
             let host = host?;
             let mut fresh = open(router, &host, push, progress).await?;
-            match self.at {
-                At::AnyMaster(_) => fresh.subscribe(&[channel]).await?,
-                At::MasterOf(_) => fresh.track(channel).await?,
+            match &tracked {
+                None => fresh.subscribe(&[channel]).await?,
+                Some(tracked) => tracked.begin(&mut fresh).await?,
             }
-            Ok(Socket { host, fresh, gaps })
+            Ok(Socket { host, fresh, tracked, gaps })
         };
-        opened.await.inspect_err(|_| {
-            // Another master may serve the slot by now.
-            if let At::MasterOf(_) = self.at {
-                router.signals.suspect_map();
-            }
-        })
+        let opened = opened.await;
+        if opened.is_err() {
+            self.left();
+        }
+        opened
     }
 
     /// Every master passes on what any other master publishes, and no other one is asked to report a key's changes.
@@ -139,7 +156,21 @@ impl Source for InCluster {
 
     /// Reads as long as the node is a master of the cluster, and that of the slot.
     async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
-        let (router, Fresh { connection, driver, .. }) = (&*self.router, &mut socket.fresh);
+        let (router, tracked) = (&*self.router, &mut socket.tracked);
+        let Fresh { connection, driver, .. } = &mut socket.fresh;
+        let reports = {
+            let connection = connection.clone();
+            async move {
+                match tracked {
+                    Some(tracked) => {
+                        let times = (HEARTBEAT, router.config.command_timeout);
+                        tracked.pass_on(&router.executor, connection, times, || notices.changed(None)).await;
+                        self.left();
+                    }
+                    None => pending().await,
+                }
+            }
+        };
         let heartbeat = async {
             let limit = router.config.command_timeout;
             let mut cut_off = CutOff::default();
@@ -164,7 +195,7 @@ impl Source for InCluster {
                 notices.send(Notice::Gap);
             }
         };
-        select(select(driver, pin!(heartbeat)), pin!(watched)).await;
+        select(select(driver, select(pin!(heartbeat), pin!(reports))), pin!(watched)).await;
         None
     }
 

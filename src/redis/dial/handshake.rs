@@ -37,21 +37,6 @@ impl Fresh {
         let subscribed = driven(&mut self.driver, self.connection.subscribe(channels)).await?;
         subscribed.map_err(|error| Failure::of(&error))
     }
-
-    /// Has the server report the changes of all keys that begin with `prefix`.
-    pub(in crate::redis) async fn track(&mut self, prefix: &str) -> Result<(), Failure> {
-        let mut command = ::redis::cmd("CLIENT");
-        command.arg("TRACKING").arg("ON").arg("BCAST").arg("PREFIX").arg(prefix);
-        let tracked = driven(&mut self.driver, self.connection.send_packed_command(&command)).await?;
-        let tracked: Result<Reply, ConnectionError> =
-            convert::reply(tracked.map_err(|error| Failure::Io(error.to_string()))?);
-        tracked.map(drop).map_err(|refusal| match refusal {
-            ConnectionError::Refused { code, message } if code == "ERR" => {
-                Failure::Refused(ConnectionError::Unsupported(format!("the server cannot watch keys: {message}")))
-            }
-            other => Failure::Refused(other),
-        })
-    }
 }
 
 /// Runs `work`, which uses the connection of `driver`. Fails if the connection ends before.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::redis::PushInfo;
+use ::redis::aio::AsyncPushSender;
 use futures::future::{Either, join, select};
 
 use super::super::convert;
@@ -23,7 +24,7 @@ use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::link::Link;
 use super::proof::{self, Proof};
-use super::{Notices, Proven, Source, Subject, Subscription, subscribe};
+use super::{Notices, Proven, Source, Subject, Subscription, Tracked, subscribe};
 use crate::connection::ConnectionError;
 use crate::observe;
 use crate::runtime::Executor;
@@ -58,6 +59,8 @@ struct OneServer {
 struct Socket {
     fresh: Fresh,
     probe: String,
+    /// The key that it watches, if it does.
+    tracked: Option<Tracked>,
     /// The generation of the connection for commands that has proven this socket, or 0.
     proven: Arc<AtomicU64>,
 }
@@ -81,27 +84,34 @@ impl Source for OneServer {
         progress: &Arc<DialProgress>,
     ) -> Result<Socket, Failure> {
         let proven = Arc::new(AtomicU64::new(0));
-        let push = {
+        let messages = {
             let (notices, proven) = (notices.clone(), Arc::clone(&proven));
             move |push: PushInfo| match proven.load(Ordering::SeqCst) {
                 0 => Ok(()),
                 proven => notices.push(push, Some(proven)),
             }
         };
-        let mut fresh = self.link.dial(Some(Arc::new(push)), None, progress).await?;
+        let (tracked, push): (_, Arc<dyn AsyncPushSender>) = match self.inbox {
+            None => (None, Arc::new(messages)),
+            Some(_) => {
+                let (tracked, reports) = Tracked::new(channel);
+                (Some(tracked), reports)
+            }
+        };
+        let mut fresh = self.link.dial(Some(push), None, progress).await?;
         handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
         })?;
         let probe = proof::probe(self.inbox.as_deref().unwrap_or(channel));
-        match self.inbox {
+        match &tracked {
             None => fresh.subscribe(&[channel, &probe]).await?,
-            Some(_) => {
+            Some(tracked) => {
                 fresh.subscribe(&[&probe]).await?;
-                fresh.track(channel).await?;
+                tracked.begin(&mut fresh).await?;
             }
         }
-        Ok(Socket { fresh, probe, proven })
+        Ok(Socket { fresh, probe, tracked, proven })
     }
 
     async fn prove(&mut self, socket: &mut Socket) -> Proven {
@@ -125,9 +135,22 @@ impl Source for OneServer {
 
     /// Reads until the socket ends, does not answer a heartbeat, or leads to a server that is no longer the primary; or
     /// until the connection for commands ends, and the proof with it.
-    async fn stand(&self, mut socket: Socket, _: &Notices) -> Option<Socket> {
+    async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
         let (link, generation) = (&*self.link, socket.proven.load(Ordering::SeqCst));
-        let Fresh { target, connection, driver } = &mut socket.fresh;
+        let (Fresh { target, connection, driver }, tracked) = (&mut socket.fresh, &mut socket.tracked);
+        let reports = {
+            let connection = connection.clone();
+            async move {
+                match tracked {
+                    Some(tracked) => {
+                        let times = (HEARTBEAT, link.upkeep);
+                        let changed = || notices.changed(Some(generation));
+                        tracked.pass_on(&link.executor, connection, times, changed).await;
+                    }
+                    None => pending().await,
+                }
+            }
+        };
         let heartbeat = async {
             let ping = handshake::ping();
             loop {
@@ -139,8 +162,8 @@ impl Source for OneServer {
             }
         };
         let lapsed = {
-            let heartbeat = pin!(heartbeat);
-            let own = select(select(driver, heartbeat), link.locate.left(target));
+            let (heartbeat, reports) = (pin!(heartbeat), pin!(reports));
+            let own = select(select(driver, select(heartbeat, reports)), link.locate.left(target));
             matches!(select(own, pin!(link.gone(generation))).await, Either::Right(_))
         };
         lapsed.then_some(socket)
