@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::handle::Primitive;
 use crate::protocol::key::SharedCounter;
 use crate::protocol::shared_counter::Given;
-use crate::redisson::acquire::{RedissonAcquire, check, take};
+use crate::redisson::acquire::{RedissonAcquire, check, check_change, take};
 use crate::redisson::changed::changed;
 use crate::redisson::permits::RedissonPermits;
 
@@ -166,7 +166,7 @@ impl RedissonSemaphore {
     /// After the future is dropped, the permits may or may not have been added.
     pub async fn add_permits(&self, change: i32) -> Result<()> {
         const OPERATION: &str = "add_permits";
-        check(&self.primitive, OPERATION, change.unsigned_abs())?;
+        check_change(&self.primitive, OPERATION, change)?;
         self.give(OPERATION, change.into()).await
     }
 
