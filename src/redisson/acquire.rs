@@ -28,13 +28,13 @@ pub(super) fn check(primitive: &Primitive<SharedCounter>, operation: &'static st
     Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&counter.name))
 }
 
-/// Fails unless that is a number by which the permits can change.
+/// Fails unless so many permits can be added, or taken away if the number is negative.
 pub(super) fn check_change(primitive: &Primitive<SharedCounter>, operation: &'static str, change: i32) -> Result<()> {
     let counter = primitive.keys(operation)?;
-    if change != 0 {
+    if (1..=MAX_SHARED).contains(&change.unsigned_abs()) {
         return Ok(());
     }
-    let reason = "the number of permits to add must not be zero";
+    let reason = format!("the change must be 1 to {MAX_SHARED} permits, or -{MAX_SHARED} to -1, not {change}");
     Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&counter.name))
 }
 
