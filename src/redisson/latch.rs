@@ -58,8 +58,8 @@ impl RedissonCountDownLatch {
         Self { primitive }
     }
 
-    /// Sets the count, from 1 on, if none is stored. Returns whether it was set. The call that opens a latch deletes its
-    /// count. A zero that another program has stored is open as well, but stays until the next
+    /// Sets the count, from 1 on, if none is stored. Returns whether it was set. The call that opens a latch deletes
+    /// its count. A zero that another program has stored is open as well, but stays until the next
     /// [`count_down`](Self::count_down), and nothing is set.
     ///
     /// # Errors

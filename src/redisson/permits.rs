@@ -34,8 +34,8 @@ const RELEASE: &str = "release";
 /// # Dropping
 /// The background task sends the release until the server has answered, for one
 /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and one [`lease`](crate::ConfigBuilder::lease) of the client.
-/// After [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType) and other answers that time does not mend, it
-/// stops at once. If the client is closed or the runtime shut down before the answer, the permits stay taken:
+/// After [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType) and other answers that time does not mend,
+/// it stops at once. If the client is closed or the runtime shut down before the answer, the permits stay taken:
 /// [`release`](Self::release) them first. A release that was given up is a warning of the feature `tracing`.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct RedissonPermits {
@@ -174,8 +174,8 @@ struct GivingBack {
     primitive: Primitive<SharedCounter>,
     id: AttemptId,
     given: Given,
-    /// No copy is executed after that time, and so long the mark is kept. Until a copy may have been executed, it follows
-    /// the estimate of the server's clock.
+    /// No copy is executed after that time, and so long the mark is kept. Until a copy may have been executed, it
+    /// follows the estimate of the server's clock.
     known_until: ServerMillis,
     /// Whether a copy may have been executed.
     resent: bool,

@@ -23,8 +23,8 @@ use crate::redisson::permits::RedissonPermits;
 /// - Each call of bowline takes or gives once, even if its request is sent several times.
 /// - An acquisition whose future is dropped, or that fails, gives back in the background what it may have taken, if the
 ///   server can be reached within one [`lease`](crate::ConfigBuilder::lease) of the client and its
-///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout), counted from the request that took it. A future that is not
-///   polled for longer, and then dropped, gives nothing back.
+///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout), counted from the request that took it. A future that is
+///   not polled for longer, and then dropped, gives nothing back.
 /// - A release wakes those who wait, in both languages, by a message. If the message is lost, a waiter of bowline asks
 ///   again after a third of the client's lease at most.
 ///
@@ -36,16 +36,16 @@ use crate::redisson::permits::RedissonPermits;
 ///   An acquisition of many may wait for as long as others take few.
 /// - A waiter of Java has no reason to ask but a message. If a message is lost, or wakes a thread that wants more than
 ///   there is, it waits for the next one.
-/// - A failover may lose the last writes. Permits that one of them took are given to somebody else, too; permits that one
-///   gave back are lost.
+/// - A failover may lose the last writes. Permits that one of them took are given to somebody else, too; permits that
+///   one gave back are lost.
 /// - The [prefix](crate::ConfigBuilder::prefix) is never added, replicas do not
 ///   [acknowledge](crate::ConfigBuilder::acknowledged_by) permits, and the statistics of the client do not count them.
 ///
 /// # Redis keys
 /// - `<name>`, the number of free permits, never expires.
 /// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one `retry_timeout` and one
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call. A call that takes permits is remembered for
-///   one lease and one `retry_timeout` more, and the release of a [`RedissonPermits`] for one lease more.
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call. A call that takes permits is remembered
+///   for one lease and one `retry_timeout` more, and the release of a [`RedissonPermits`] for one lease more.
 ///
 /// # Examples
 /// ```no_run
@@ -134,7 +134,8 @@ impl RedissonSemaphore {
         take(&self.primitive, OPERATION, permits, |_| {}).await
     }
 
-    /// Takes all permits that are free, as `drainPermits` does, 2,147,483,647 at most, or resolves to `None` if none is.
+    /// Takes all permits that are free, as `drainPermits` does, or resolves to `None` if none is. It takes
+    /// 2,147,483,647 at most.
     /// [Forget](RedissonPermits::forget) them to leave the semaphore empty.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 -- KEYS: counter mark
 -- ARGV: permits not_after_ms known_until_ms resent channel how probe
 -- Reply: TAKEN n now | STALE now
--- permits 0 means all that are there, but MAX_SHARED at most. n is how many were taken: all that were asked for, or 0. A
--- second copy of a call gets the answer of the first, see the fragment mark; it is 0 if the call was given up by
+-- permits 0 means all that are there, but MAX_SHARED at most. n is how many were taken: all that were asked for, or 0.
+-- A second copy of a call gets the answer of the first, see the fragment mark; it is 0 if the call was given up by
 -- shared_release. probe is a channel to which the right to publish is tried, or empty. how is that of the fragment
 -- publish.
 
