@@ -1,4 +1,5 @@
-//! Calls that change a latch or a barrier. Each is sent until it is answered, and executed only once.
+//! Calls that change a latch, a barrier or a counter that Java shares. Each is sent until it is answered, and executed
+//! only once.
 
 use std::borrow::Borrow;
 use std::pin::pin;

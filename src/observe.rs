@@ -145,6 +145,18 @@ pub(crate) fn lost(name: &str, why: &dyn Display, reason: &'static str) {
     let _ = (name, why);
 }
 
+/// Reports that permits of a semaphore of Redisson stay taken, because their release was given up. `permits`: how many,
+/// unless the acquisition does not know whether it has taken any. `why`: the last error, if a request was sent.
+pub(crate) fn not_given_back(name: &str, permits: Option<i64>, why: Option<&dyn Display>) {
+    #[cfg(feature = "tracing")]
+    {
+        let why = why.map(tracing::field::display);
+        tracing::warn!(name, permits, why, "permits were not given back, and may stay taken");
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (name, permits, why);
+}
+
 /// Reports that the server refused to restore the subscription of the client's inbox after a reconnect.
 pub(crate) fn subscription_refused(why: &dyn Display) {
     meter::subscriptions_refused(1);

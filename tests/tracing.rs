@@ -241,6 +241,41 @@ fn renewals_that_fail_and_reconnects_are_events() {
     });
 }
 
+/// The name is that of something else by the time, or the client is closed before the task could run.
+#[test]
+fn permits_that_are_not_given_back_are_events() {
+    hearing(|heard| async move {
+        let server = Server::start();
+        server.allow_forever("java:s");
+        let config = Config::builder().command_timeout(Duration::from_secs(2)).build().unwrap();
+        let client = bowline::tokio::connect_with(&server.url(), config).await.unwrap();
+        let semaphore = client.redisson().semaphore("java:s");
+        assert!(semaphore.try_set_permits(5).await.unwrap());
+        let (given, wrong, closed) = (
+            semaphore.acquire().await.unwrap(),
+            semaphore.acquire_many(2).await.unwrap(),
+            semaphore.acquire_many(1).await.unwrap(),
+        );
+        drop(given);
+        while semaphore.available().await.unwrap() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(heard.events("not given back").is_empty());
+        redis::cmd("SET").arg("java:s").arg("x").exec(&mut server.client()).unwrap();
+        drop(wrong);
+        let told = heard.event("not given back").await;
+        assert_eq!((&*told["level"], &*told["name"], &*told["permits"]), ("WARN", "\"java:s\"", "2"));
+        assert!(told["why"].contains("java:s") && !told["why"].contains(":call:"), "{told:?}");
+        client.close().await;
+        drop(closed);
+        eventually("it is told", || heard.events("not given back").len() == 2).await;
+        let told = heard.events("not given back").remove(1);
+        assert!(told["permits"] == "1" && told["why"].contains("closed"), "{told:?}");
+        redis::cmd("DEL").arg("java:s").exec(&mut server.client()).unwrap();
+        server.finish();
+    });
+}
+
 #[test]
 fn attempts_to_connect_in_the_background_are_events() {
     hearing(|heard| async move {

@@ -1,4 +1,4 @@
-//! The copies of one call that changes a latch or a barrier.
+//! The copies of one call that changes a latch, a barrier or a counter that Java shares.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::reply::ServerMillis;
 
-/// One copy of a call that changes a latch or a barrier.
+/// One copy of a call that changes a latch, a barrier or a counter that Java shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallCopy {
     pub(crate) id: AttemptId,

@@ -19,7 +19,6 @@ mod counter;
 mod named;
 mod satellites;
 
-use counter::is_mark;
 use named::{encode, invalid};
 use satellites::{Satellites, check_mapped, is_counter};
 
@@ -154,7 +153,7 @@ impl Hash for Keys {
 
 /// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
 pub(super) fn type_of(key: &str) -> &'static str {
-    if is_counter(key) || is_mark(key) {
+    if is_counter(key) {
         return "string";
     }
     // A name that Redisson uses is a key by itself, and may end like one.

@@ -44,6 +44,9 @@ pub(crate) const MAX_CHANGES: u32 = 65;
 /// The most parties of a barrier. One command notifies them all.
 pub(crate) const MAX_PARTIES: u32 = 1000;
 
+/// The most permits of one call to a semaphore that Java shares: what a number of Java has room for.
+pub(crate) const MAX_SHARED: u32 = i32::MAX.unsigned_abs();
+
 /// How the generation of a barrier has ended for a party is one number: that of the generation, times this, plus the
 /// place of the party or one of the numbers below.
 pub(crate) const PLACES: u64 = 1024;
@@ -88,6 +91,7 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("LIMIT_TTL", 24 * 60 * 60 * 1000),
     ("MAX_CHANGES", MAX_CHANGES as u64),
     ("MAX_PARTIES", MAX_PARTIES as u64),
+    ("MAX_SHARED", MAX_SHARED as u64),
     ("PLACES", PLACES),
     ("LEFT", LEFT),
     ("EXPIRED", EXPIRED),

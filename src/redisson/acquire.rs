@@ -13,20 +13,28 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::SharedCounter;
+use crate::protocol::limits::MAX_SHARED;
 use crate::redisson::changed::changed;
-use crate::redisson::permits::{RedissonPermits, Taking};
+use crate::redisson::permits::{RedissonPermits, Taking, longest};
 use crate::runtime::Executor;
-
-/// The most permits of one call: what a number of Java has room for.
-const MAX_PERMITS: u32 = i32::MAX.unsigned_abs();
 
 /// Fails unless that is a number of permits.
 pub(super) fn check(primitive: &Primitive<SharedCounter>, operation: &'static str, permits: u32) -> Result<()> {
     let counter = primitive.keys(operation)?;
-    if (1..=MAX_PERMITS).contains(&permits) {
+    if (1..=MAX_SHARED).contains(&permits) {
         return Ok(());
     }
-    let reason = format!("the number of permits must be 1 to {MAX_PERMITS}, not {permits}");
+    let reason = format!("the number of permits must be 1 to {MAX_SHARED}, not {permits}");
+    Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&counter.name))
+}
+
+/// Fails unless so many permits can be added, or taken away if the number is negative.
+pub(super) fn check_change(primitive: &Primitive<SharedCounter>, operation: &'static str, change: i32) -> Result<()> {
+    let counter = primitive.keys(operation)?;
+    if (1..=MAX_SHARED).contains(&change.unsigned_abs()) {
+        return Ok(());
+    }
+    let reason = format!("the change must be 1 to {MAX_SHARED} permits, or -{MAX_SHARED} to -1, not {change}");
     Err(Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&counter.name))
 }
 
@@ -39,7 +47,8 @@ pub(super) async fn take(
 ) -> Result<Option<RedissonPermits>> {
     let (context, taking) = (primitive.context(), Taking::new(primitive));
     let tries_channel = context.channels.is_untried(Announced::Permits);
-    let keep = context.config.lease;
+    // A call may be given up at the end of its retry timeout.
+    let keep = longest(context);
     let tell = |told: Told<'_>| {
         taking.told(&told);
         if let Told::Failed(failure) = told {

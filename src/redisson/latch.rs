@@ -18,8 +18,9 @@ use crate::redisson::changed::changed;
 /// - Each [`count_down`](Self::count_down) of bowline counts once, and each [`try_set_count`](Self::try_set_count) sets
 ///   once, even if its request is sent several times.
 /// - When the count reaches zero, all that wait are notified by one message, in both languages.
-/// - A waiter of bowline whose message was lost finds the latch open after a third of the client's lease at most,
-///   counted from when it can reach the server again.
+/// - A waiter of bowline whose message was lost finds the latch open after a third of the client's lease at most. If it
+///   cannot reach the server then, it finds it open when it can, unless one
+///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout) passes before: then the wait fails.
 ///
 /// # Not guaranteed
 /// - A waiter of Java has no reason to look but the message. If that is lost, it waits on.
@@ -57,7 +58,9 @@ impl RedissonCountDownLatch {
         Self { primitive }
     }
 
-    /// Sets the count, from 1 on, if there is no latch of this name or it is open. Returns whether it was set.
+    /// Sets the count, from 1 on, if none is stored. Returns whether it was set. The call that opens a latch deletes
+    /// its count. A zero that another program has stored is open as well, but stays until the next
+    /// [`count_down`](Self::count_down), and nothing is set.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid, or the count is zero. Nothing was sent. In a

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::handle::Primitive;
 use crate::protocol::key::SharedCounter;
 use crate::protocol::shared_counter::Given;
-use crate::redisson::acquire::{RedissonAcquire, check, take};
+use crate::redisson::acquire::{RedissonAcquire, check, check_change, take};
 use crate::redisson::changed::changed;
 use crate::redisson::permits::RedissonPermits;
 
@@ -22,7 +22,9 @@ use crate::redisson::permits::RedissonPermits;
 ///   have not taken.
 /// - Each call of bowline takes or gives once, even if its request is sent several times.
 /// - An acquisition whose future is dropped, or that fails, gives back in the background what it may have taken, if the
-///   server can be reached within one [`lease`](crate::ConfigBuilder::lease) of the client.
+///   server can be reached within one [`lease`](crate::ConfigBuilder::lease) of the client and its
+///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout), counted from the request that took it. A future that is
+///   not polled for longer, and then dropped, gives nothing back.
 /// - A release wakes those who wait, in both languages, by a message. If the message is lost, a waiter of bowline asks
 ///   again after a third of the client's lease at most.
 ///
@@ -34,14 +36,16 @@ use crate::redisson::permits::RedissonPermits;
 ///   An acquisition of many may wait for as long as others take few.
 /// - A waiter of Java has no reason to ask but a message. If a message is lost, or wakes a thread that wants more than
 ///   there is, it waits for the next one.
-/// - A failover that loses the last writes loses or doubles the permits of these.
+/// - A failover may lose the last writes. Permits that one of them took are given to somebody else, too; permits that
+///   one gave back are lost.
 /// - The [prefix](crate::ConfigBuilder::prefix) is never added, replicas do not
 ///   [acknowledge](crate::ConfigBuilder::acknowledged_by) permits, and the statistics of the client do not count them.
 ///
 /// # Redis keys
 /// - `<name>`, the number of free permits, never expires.
-/// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one lease, one `retry_timeout` and
-///   one [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call.
+/// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one `retry_timeout` and one
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call. A call that takes permits is remembered
+///   for one lease and one `retry_timeout` more, and the release of a [`RedissonPermits`] for one lease more.
 ///
 /// # Examples
 /// ```no_run
@@ -130,7 +134,8 @@ impl RedissonSemaphore {
         take(&self.primitive, OPERATION, permits, |_| {}).await
     }
 
-    /// Takes all permits that are free, as `drainPermits` does, or resolves to `None` if none is.
+    /// Takes all permits that are free, as `drainPermits` does, or resolves to `None` if none is. It takes
+    /// 2,147,483,647 at most.
     /// [Forget](RedissonPermits::forget) them to leave the semaphore empty.
     ///
     /// # Errors
@@ -160,13 +165,13 @@ impl RedissonSemaphore {
     /// are free: then those that are released next are missing.
     ///
     /// # Errors
-    /// Those of [`try_set_permits`](Self::try_set_permits); zero is invalid.
+    /// Those of [`try_set_permits`](Self::try_set_permits); zero and `i32::MIN` are invalid.
     ///
     /// # Cancel safety
     /// After the future is dropped, the permits may or may not have been added.
     pub async fn add_permits(&self, change: i32) -> Result<()> {
         const OPERATION: &str = "add_permits";
-        check(&self.primitive, OPERATION, change.unsigned_abs())?;
+        check_change(&self.primitive, OPERATION, change)?;
         self.give(OPERATION, change.into()).await
     }
 

@@ -3,6 +3,7 @@
 // Tests that need futures: polled by hand, or dropped half-way.
 mod cancel;
 mod channel;
+mod clock;
 mod latch;
 mod semaphore;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline::PrimitiveKind;
+use bowline::{ErrorKind, PrimitiveKind};
 
 use crate::support::cluster::Cluster;
 use crate::support::env::Env;
@@ -10,6 +10,7 @@ use crate::tests;
 
 tests! {
     names_are_listed_while_slots_are_about_to_move,
+    names_of_java_whose_channel_is_in_another_slot_are_invalid,
 }
 
 const NAMES: usize = 50;
@@ -44,5 +45,47 @@ async fn names_are_listed_while_slots_are_about_to_move(env: Env) {
     for guard in guards {
         guard.release().await.unwrap();
     }
+    client.close().await;
+}
+
+/// Redisson cannot use them there either. `a:{b}c` is one for latches only, because Redisson puts braces around it.
+async fn names_of_java_whose_channel_is_in_another_slot_are_invalid(env: Env) {
+    let cluster = Cluster::start_with(3, 0, &["--cluster-node-timeout", "15000"]);
+    let client = env.client_at(&cluster.url(), |config| config).await.unwrap();
+    let sent = client.counts.total();
+    for name in ["a}b", "a:{b}c"] {
+        let latch = client.redisson().count_down_latch(name);
+        let errors = [
+            latch.try_set_count(1).await.map(drop),
+            latch.count_down().await.map(drop),
+            latch.count().await.map(drop),
+            latch.wait().await,
+        ];
+        for (n, error) in errors.into_iter().enumerate() {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}: {n}");
+        }
+    }
+    let semaphore = client.redisson().semaphore("a}b");
+    let errors = [
+        semaphore.try_set_permits(1).await.map(drop),
+        semaphore.acquire().await.map(drop),
+        semaphore.try_acquire().await.map(drop),
+        semaphore.drain().await.map(drop),
+        semaphore.release(1).await,
+        semaphore.add_permits(1).await,
+        semaphore.available().await.map(drop),
+    ];
+    for (n, error) in errors.into_iter().enumerate() {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput, "{n}");
+    }
+    // Nor is anything sent in the background.
+    env.sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(client.counts.total(), sent);
+    let name = "a:{b}c";
+    let (semaphore, node) = (client.redisson().semaphore(name), cluster.node(cluster.owner_of(name)));
+    node.allow_forever(name);
+    assert!(semaphore.try_set_permits(1).await.unwrap());
+    semaphore.acquire().await.unwrap().release().await.unwrap();
+    redis::cmd("DEL").arg(name).exec(&mut node.client()).unwrap();
     client.close().await;
 }

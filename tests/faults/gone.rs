@@ -223,3 +223,26 @@ fn a_runtime_may_be_dropped_right_after_its_client() {
         }
     });
 }
+
+/// A task that gives permits back is dropped with its runtime, before its first poll or later, and begins no other one.
+#[test]
+fn permits_of_a_runtime_that_is_shut_down_stay_taken() {
+    bounded(|| {
+        let server = Server::start();
+        server.allow_forever("java:s");
+        let mut doomed = Doomed::start(&server.url(), ms(3000));
+        let semaphore = doomed.client.redisson().semaphore("java:s");
+        let take = async move {
+            assert!(semaphore.try_set_permits(2).await.unwrap());
+            (semaphore.acquire().await.unwrap(), semaphore.acquire().await.unwrap())
+        };
+        let (released, dropped) = doomed.runtime.as_ref().unwrap().block_on(take);
+        doomed.shut_down();
+        drop(dropped);
+        drop(released.release());
+        drop(doomed);
+        assert_eq!(redis::cmd("GET").arg("java:s").query::<u32>(&mut server.client()).unwrap(), 0);
+        redis::cmd("DEL").arg("java:s").exec(&mut server.client()).unwrap();
+        server.finish();
+    });
+}

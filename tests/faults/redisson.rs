@@ -1,5 +1,8 @@
 //! Locks that Java shares, when requests, answers and messages get lost, and rights are missing.
 
+// Permits that are given back.
+mod permits;
+
 use std::time::Duration;
 
 use bowline::{Client, ErrorKind, RedissonGuard};
@@ -376,14 +379,20 @@ async fn without_the_right_to_its_channel_no_permit_is_taken(env: Env) {
     let denied = [
         semaphore.acquire().await.map(drop).unwrap_err(),
         semaphore.try_acquire().await.map(drop).unwrap_err(),
+        semaphore.drain().await.map(drop).unwrap_err(),
         semaphore.release(1).await.unwrap_err(),
-        semaphore.try_set_permits(1).await.map(drop).err().unwrap_or(semaphore.drain().await.map(drop).unwrap_err()),
+        semaphore.add_permits(1).await.unwrap_err(),
     ];
     for error in denied {
         assert_eq!((error.kind(), error.name()), (ErrorKind::Denied, Some(name)));
     }
-    assert_eq!(semaphore.available().await.unwrap(), 2);
+    // What sends no message needs no right.
+    assert!(!semaphore.try_set_permits(1).await.unwrap());
+    semaphore.add_permits(-1).await.unwrap();
+    assert_eq!(semaphore.available().await.unwrap(), 1);
     env.redis::<i64>(&["DEL", name]);
+    let denied = semaphore.try_set_permits(1).await.unwrap_err();
+    assert_eq!((denied.kind(), semaphore.available().await.unwrap()), (ErrorKind::Denied, 0));
 }
 
 /// The key of a mark has an attempt id in it.

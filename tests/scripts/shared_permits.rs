@@ -106,6 +106,18 @@ fn drains_what_is_there() {
     assert_eq!((take(&mut lab, first, 0), look(&mut lab)), (Ok(Some(5)), Ok(2)));
 }
 
+/// Java counts in 32 bits, and somebody may have stored more.
+#[test]
+fn drains_no_more_than_a_call_may_take() {
+    let mut lab = lab();
+    lab.raw(&["SET", NAME, "4294967300"]);
+    let calls: Vec<_> = (1..4).map(|n| copy(&mut lab, n)).collect();
+    for (call, taken) in calls.into_iter().zip([2_147_483_647, 2_147_483_647, 6]) {
+        lab.twice(0, |lab| assert_eq!(take(lab, call, 0), Ok(Some(taken))));
+    }
+    assert_eq!(look(&mut lab), Ok(0));
+}
+
 #[test]
 fn a_release_counts_once_and_says_how_many_there_are() {
     let (mut lab, mut ear) = begun(4);
@@ -269,10 +281,12 @@ fn without_the_right_to_publish_nothing_changes() {
     assert_eq!(look(&mut lab), Ok(4));
 }
 
-/// Nor without the right to count. The mark is what it was.
+/// Nor without the right to count: the mark is what it was, and nobody is woken.
 #[test]
 fn without_the_right_to_count_nothing_changes() {
-    let (mut lab, _) = begun(5);
+    let (mut lab, mut ear) = begun(5);
+    let latch = SharedCounter::latch(NAME).unwrap();
+    let mut waits = Ear::at(&lab, "PUBLISH", latch.channel());
     let [taken, given, less, other] = [1, 2, 3, 4].map(|n| copy(&mut lab, n));
     assert_eq!(take(&mut lab, taken, 2), Ok(Some(2)));
     lab.raw(&["ACL", "SETUSER", "default", "-incrby"]);
@@ -280,9 +294,10 @@ fn without_the_right_to_count_nothing_changes() {
     for (copy, permits) in [(taken, Some(2)), (taken, None), (given, Some(1)), (less, Some(-1))] {
         lab.assert_refused("NOPERM", |lab| release(lab, copy, permits));
     }
-    let down = SharedCounter::latch(NAME).unwrap().count_down(other);
+    let down = latch.count_down(other);
     lab.assert_refused("NOPERM", |lab| run(lab, "shared_count_down", &down, |words| words.word()));
     lab.raw(&["ACL", "SETUSER", "default", "+incrby"]);
+    assert_eq!((ear.heard(&mut lab), waits.heard(&mut lab)), (Vec::new(), Vec::new()));
     assert_eq!(release(&mut lab, taken, None), Ok(true));
-    assert_eq!(look(&mut lab), Ok(5));
+    assert_eq!((look(&mut lab), ear.heard(&mut lab)), (Ok(5), vec!["5".to_owned()]));
 }

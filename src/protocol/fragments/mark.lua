@@ -21,23 +21,33 @@ local function unchanged(answer)
   takes_writes(counter)
 end
 
+-- Executes a step of a change. If the user may not do that, the mark is what it was: before, or nothing.
+local function step(execute, before)
+  if pcall(execute) then return end
+  if before then remember(before) else redis.call('PEXPIRE', mark, '0') end
+  -- Raises the reason, with its code on servers before 7.0, too.
+  execute()
+end
+
 -- Remembers the answer and makes the change, or does neither: the user may not have the rights. before is what the mark
 -- was, if anything.
 local function changed(answer, change, before)
   remember(answer)
-  if pcall(change) then return end
-  if before then remember(before) else redis.call('DEL', mark) end
-  -- Raises the reason, with its code on servers before 7.0, too.
-  change()
+  step(change, before)
 end
 
--- The same, with a message. Nothing sees it before the change, because a script is one step.
-local function announced(answer, message, change, before)
-  changed(answer, function()
+-- The same, with a message. Nothing sees it before the change, because a script is one step. A message cannot be taken
+-- back, so the right to make the change is tried before: on the counter by takes_writes, and by try, which executes the
+-- command of the change and changes nothing.
+local function announced(answer, message, try, change, before)
+  remember(answer)
+  step(function() takes_writes(counter) end, before)
+  step(try, before)
+  step(function()
     if type(publish(message)) ~= 'number' then
       -- Raises what the first call returned.
       if how == 'sharded' then redis.call('SPUBLISH', channel, message) else redis.call('PUBLISH', channel, message) end
     end
-    change()
   end, before)
+  step(change, before)
 end

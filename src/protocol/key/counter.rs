@@ -78,11 +78,6 @@ impl Borrow<Named> for SharedCounter {
     }
 }
 
-/// Whether the key is that of a mark.
-pub(super) fn is_mark(key: &str) -> bool {
-    key.split_once(":call:{").is_some_and(|(prefix, _)| !prefix.contains(':'))
-}
-
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -102,7 +97,6 @@ mod tests {
             assert_eq!(of_latch.channel(), format!("redisson_countdownlatch__channel__{latch}"));
             assert_eq!(of_semaphore.channel(), format!("redisson_sc:{semaphore}"));
             assert_eq!(of_latch.mark(id), of_semaphore.mark(id));
-            assert!(is_mark(&of_latch.mark(id)) && !is_mark(name) && !is_mark(of_latch.channel()));
             let fits = |counter: &SharedCounter| counter.check_slots(Topology::sharded_cluster()).is_ok();
             assert_eq!(
                 (fits(&of_latch), fits(&of_semaphore)),

@@ -31,5 +31,9 @@ if count > 1 then
   return {'COUNT', left, now}
 end
 -- A count that Java has set to zero is open already, and ends like one of 1.
-announced('0', '0', function() redis.call('DEL', counter) end)
+local function try()
+  redis.call('DEL', mark)
+  remember('0')
+end
+announced('0', '0', try, function() redis.call('DEL', counter) end)
 return {'COUNT', 0, now}

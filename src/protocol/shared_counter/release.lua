@@ -35,7 +35,8 @@ local function change()
 end
 local value = (count or 0) + permits
 if permits > 0 and value > 0 then
-  announced('0', string.format('%.0f', value), change, known)
+  local function try() redis.call('INCRBY', mark, '0') end
+  announced('0', string.format('%.0f', value), try, change, known)
 else
   changed('0', change, known)
 end

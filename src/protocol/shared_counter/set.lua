@@ -27,5 +27,6 @@ if count then
   unchanged('EXISTS')
   return {'EXISTS', now}
 end
-announced('SET', message, function() redis.call('SET', counter, new) end)
+-- The mark was set by the same command.
+announced('SET', message, function() end, function() redis.call('SET', counter, new) end)
 return {'SET', now}

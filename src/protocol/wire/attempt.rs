@@ -28,7 +28,7 @@ pub struct Attempt {
     pub retained: bool,
 }
 
-/// One copy of a call that changes a latch or a barrier.
+/// One copy of a call that changes a latch, a barrier or a counter that Java shares.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
     /// The client's id.

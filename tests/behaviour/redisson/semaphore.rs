@@ -193,6 +193,8 @@ async fn bad_numbers_of_permits_are_errors_before_anything_is_sent(env: Env) {
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     }
+    let told = semaphore.add_permits(0).await.unwrap_err().to_string();
+    assert!(told.contains("1 to 2147483647 permits, or -2147483647 to -1, not 0"), "{told}");
     assert_eq!(client.counts.total(), 0);
 }
 
