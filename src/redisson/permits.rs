@@ -205,7 +205,7 @@ impl GivingBack {
                     if done.is_some() {
                         return Ok(());
                     }
-                    if resent && not_after == self.known_until {
+                    if resent && not_after == self.known_until || context.now() >= self.end {
                         self.end = context.now();
                         let reason = "it is too late to give the permits back";
                         let error = Error::because(ErrorKind::Unavailable, RELEASE, reason);

@@ -277,22 +277,3 @@ fn without_the_right_to_end_it_nobody_is_told_that_it_is_open() {
     assert_eq!(run(&mut lab, "shared_count_down", &down, count_of), Ok(("COUNT".to_owned(), 0)));
     assert_eq!(ear.heard(&mut lab), ["0"]);
 }
-
-/// Nor without the right to write the key, which servers from 7.0 on know.
-#[test]
-fn who_may_only_read_the_key_announces_nothing() {
-    let mut lab = lab();
-    let mut ear = ear(&lab);
-    let sent = [latch().set(copy(&mut lab, 1), 2), latch().count_down(copy(&mut lab, 2))];
-    let rule = ["ACL", "SETUSER", "default", "resetkeys", "~bowline:*", "~p:*", "%R~java:*"];
-    if redis::cmd("ACL").arg(&rule[1..]).exec(&mut lab.connection).is_err() {
-        return;
-    }
-    lab.assert_refused("NOPERM", |lab| run(lab, "shared_set", &sent[0], word));
-    lab.raw(&["ACL", "SETUSER", "default", "allkeys"]);
-    lab.raw(&["SET", NAME, "1"]);
-    lab.raw(&["ACL", "SETUSER", "default", "resetkeys", "~bowline:*", "~p:*", "%R~java:*"]);
-    lab.assert_refused("NOPERM", |lab| run(lab, "shared_count_down", &sent[1], count_of));
-    lab.raw(&["ACL", "SETUSER", "default", "allkeys"]);
-    assert_eq!((look(&mut lab), ear.heard(&mut lab)), (Ok(1), Vec::new()));
-}

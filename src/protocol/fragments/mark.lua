@@ -37,11 +37,10 @@ local function changed(answer, change, before)
 end
 
 -- The same, with a message. Nothing sees it before the change, because a script is one step. A message cannot be taken
--- back, so the right to make the change is tried before: on the counter by takes_writes, and by try, which executes the
--- command of the change and changes nothing.
+-- back, so the right to the command of the change is tried before: try executes it, and changes nothing. A user who may
+-- not write the counter may not call the script.
 local function announced(answer, message, try, change, before)
   remember(answer)
-  step(function() takes_writes(counter) end, before)
   step(try, before)
   step(function()
     if type(publish(message)) ~= 'number' then
