@@ -300,8 +300,9 @@ fn a_hash_that_is_no_lock_is_an_error() {
     let reader = "87fd5d7c-3e4f-4a51-8a5c-5a2d4ee0cbb1:58";
     for hash in [&["mode", "read", reader, "1"][..], &["mode", "read"]] {
         lab.raw(&["DEL", "n"]);
-        lab.raw(&[&["HSET", "n"], hash].concat());
-        lab.raw(&["PEXPIRE", "n", "30000"]);
+        // In one step, because somebody looks for keys without a TTL.
+        let store = "redis.call('HSET', KEYS[1], unpack(ARGV)) redis.call('PEXPIRE', KEYS[1], 30000)";
+        lab.raw(&[&["EVAL", store, "1", "n"], hash].concat());
         let sent = lock(false).inspect_shared();
         assert_eq!(run(&mut lab, "redisson_inspect", &sent, |words| words.word()), Err("WRONGTYPE".to_owned()));
         assert!(acquire(&mut lab, &attempt(1, 1)).busy() > 0);
