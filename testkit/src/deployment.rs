@@ -112,6 +112,18 @@ impl Deployment {
         T::from_redis_value(all).unwrap()
     }
 
+    /// How many subscriptions a channel has at all servers, as a channel or as a shard channel.
+    pub fn listeners(&self, channel: &str) -> i64 {
+        let count = |server: &Server, kind: &str| {
+            redis::cmd("PUBSUB").arg(kind).arg(channel).query::<(String, i64)>(&mut server.client())
+        };
+        let at = |server| {
+            // Older servers have no shard channels.
+            count(server, "NUMSUB").unwrap().1 + count(server, "SHARDNUMSUB").map_or(0, |(_, count)| count)
+        };
+        self.servers().iter().map(at).sum()
+    }
+
     pub fn ttl_ms(&self, key: &str) -> i64 {
         self.run(&["PTTL", key])
     }

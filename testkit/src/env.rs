@@ -184,12 +184,15 @@ impl Env {
         keys
     }
 
-    /// How many subscriptions a channel has, as a `PUBLISH` counts them.
+    /// How many subscriptions a channel has: on one server as a `PUBLISH` counts them, otherwise those at all servers.
     pub fn listeners(&self, channel: &str) -> i64 {
         if let Some(embedded) = &self.inner.embedded {
             let published = embedded.eval("return redis.call('PUBLISH', ARGV[1], '?')", &[], &[channel.as_bytes()]);
             let Ok(Reply::Integer(listeners)) = published else { panic!("PUBLISH: {published:?}") };
             return listeners;
+        }
+        if deployment::is_wanted() {
+            return self.deployment().listeners(channel);
         }
         self.redis(&["PUBLISH", channel, "?"])
     }
