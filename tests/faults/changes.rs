@@ -41,7 +41,7 @@ fn watches(env: &Env) -> Vec<String> {
 
 async fn without_the_right_there_are_no_changes_and_all_else_works(env: Env) {
     env.redis::<()>(&["ACL", "SETUSER", "poor", "reset", "on", ">secret", "allkeys", "allchannels", "allcommands"]);
-    env.redis::<()>(&["ACL", "SETUSER", "poor", "-client|tracking"]);
+    env.redis::<()>(&["ACL", "SETUSER", "poor", "-client"]);
     let url = env.url().replace("redis://", "redis://poor:secret@");
     let client = env.client_at(&url, |config| config).await.unwrap();
     let mut changes = client.lock("a").changes();
