@@ -1,4 +1,5 @@
-//! Waiting for a counter in Redisson's format: whoever changes it says so on its channel, and everybody who waits asks.
+//! Waiting for a counter in Redisson's format. Each change of the counter sends a message on its channel, and each waiter
+//! asks the server again when it hears one.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -51,7 +51,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
             }
             answer => return Ok(answer),
         };
-        // Nobody but the client itself decides an attempt that is not queued: it was closed.
+        // An attempt that is not queued is decided without an answer only if the client is closed.
         if news.next(rest, waiter.decided()).await? && returns {
             let pause = Jitter::new(context.engine.jitter_seed()).spread(LEFT_TO_OTHERS);
             context.executor.sleep(pause).await;
