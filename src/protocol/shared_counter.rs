@@ -118,27 +118,22 @@ fn was_set(fields: &mut Fields<'_>) -> Option<Timed<bool>> {
 }
 
 fn counted(fields: &mut Fields<'_>) -> Option<Timed<u64>> {
-    let answer = match fields.word()? {
-        "COUNT" => Some(fields.number()?),
-        "STALE" => None,
-        _ => return None,
-    };
-    Some((answer, fields.number()?))
+    in_time(fields, "COUNT", |fields| fields.number())
 }
 
 fn taken(fields: &mut Fields<'_>) -> Option<Timed<u32>> {
-    let answer = match fields.word()? {
-        "TAKEN" => Some(fields.units()?),
-        "STALE" => None,
-        _ => return None,
-    };
-    Some((answer, fields.number()?))
+    in_time(fields, "TAKEN", |fields| fields.units())
 }
 
 fn released(fields: &mut Fields<'_>) -> Option<Timed<()>> {
+    in_time(fields, "RELEASED", |_| Some(()))
+}
+
+/// What follows the word, unless the call was too late.
+fn in_time<T>(fields: &mut Fields<'_>, word: &str, read: impl Fn(&mut Fields<'_>) -> Option<T>) -> Option<Timed<T>> {
     let answer = match fields.word()? {
-        "RELEASED" => Some(()),
         "STALE" => None,
+        said if said == word => Some(read(fields)?),
         _ => return None,
     };
     Some((answer, fields.number()?))

@@ -25,7 +25,7 @@ use futures::{FutureExt, Stream};
 use self::keeper::Keeper;
 pub(super) use self::keeper::{Proven, Source};
 pub(super) use self::one_server::at_one_server;
-pub(super) use self::tracked::Tracked;
+pub(super) use self::tracked::{Tracked, pass_on};
 use super::link::Link;
 use crate::connection::{ConnectionError, Notice};
 

@@ -10,20 +10,21 @@
 //! | the node refuses to read the watched key, because it has given the slot away | the map is read; a gap, another socket, a gap |
 //! | a link for commands was made anew, or a master was replaced | a gap |
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::PushInfo;
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
+use futures::FutureExt;
 use futures::future::select;
 
 use super::super::convert;
 use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
-use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription, Tracked};
+use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription, Tracked, pass_on};
 use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;
@@ -159,17 +160,10 @@ impl Source for InCluster {
         let (router, tracked) = (&*self.router, &mut socket.tracked);
         let Fresh { connection, driver, .. } = &mut socket.fresh;
         let reports = {
-            let connection = connection.clone();
-            async move {
-                match tracked {
-                    Some(tracked) => {
-                        let times = (HEARTBEAT, router.config.command_timeout);
-                        tracked.pass_on(&router.executor, connection, times, || notices.changed(None)).await;
-                        self.left();
-                    }
-                    None => pending().await,
-                }
-            }
+            let times = (HEARTBEAT, router.config.command_timeout);
+            let changed = || notices.changed(None);
+            let reports = pass_on(tracked.as_mut(), &router.executor, connection.clone(), times, changed);
+            reports.map(|()| self.left())
         };
         let heartbeat = async {
             let limit = router.config.command_timeout;

@@ -24,7 +24,7 @@ use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::link::Link;
 use super::proof::{self, Proof};
-use super::{Notices, Proven, Source, Subject, Subscription, Tracked, subscribe};
+use super::{Notices, Proven, Source, Subject, Subscription, Tracked, pass_on, subscribe};
 use crate::connection::ConnectionError;
 use crate::observe;
 use crate::runtime::Executor;
@@ -138,19 +138,8 @@ impl Source for OneServer {
     async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
         let (link, generation) = (&*self.link, socket.proven.load(Ordering::SeqCst));
         let (Fresh { target, connection, driver }, tracked) = (&mut socket.fresh, &mut socket.tracked);
-        let reports = {
-            let connection = connection.clone();
-            async move {
-                match tracked {
-                    Some(tracked) => {
-                        let times = (HEARTBEAT, link.upkeep);
-                        let changed = || notices.changed(Some(generation));
-                        tracked.pass_on(&link.executor, connection, times, changed).await;
-                    }
-                    None => pending().await,
-                }
-            }
-        };
+        let changed = || notices.changed(Some(generation));
+        let reports = pass_on(tracked.as_mut(), &link.executor, connection.clone(), (HEARTBEAT, link.upkeep), changed);
         let heartbeat = async {
             let ping = handshake::ping();
             loop {

@@ -5,6 +5,7 @@
 //! again. The server looks up who has read a key, so a watch costs nothing but for changes of its own key. (Tracking by
 //! prefixes, `BCAST`, would make each write of each client compare its key with all prefixes.)
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,41 +54,42 @@ impl Tracked {
             other => Failure::Refused(other),
         })?;
         // The node of a cluster may have given the slot to another one.
-        let read = answer(driven(driver, connection.send_packed_command(&self.read())).await?)?;
+        let read = answer(driven(driver, connection.send_packed_command(&reading(&self.key))).await?)?;
         read.map(drop).map_err(|refusal| Failure::Io(refusal.to_string()))
     }
+}
 
-    /// Calls `report` for reports, until the key cannot be read any more. It is also read after each `pause`, if there
-    /// is one. An answer takes `limit` at most.
-    pub(in super::super) async fn pass_on(
-        &mut self,
-        executor: &Arc<dyn Executor>,
-        mut connection: MultiplexedConnection,
-        (pause, limit): (Duration, Duration),
-        report: impl Fn(),
-    ) {
-        let read = self.read();
-        loop {
-            let is_reported = match select(self.reports.next(), executor.sleep(pause)).await {
-                Either::Left((Some(()), _)) => true,
-                Either::Left((None, _)) => return,
-                Either::Right(_) => false,
-            };
-            // One reading answers all that was reported before it.
-            while let Some(Some(())) = self.reports.next().now_or_never() {}
-            match timeout(executor, limit, connection.send_packed_command(&read)).await.map(answer) {
-                Some(Ok(Ok(_))) if is_reported => report(),
-                Some(Ok(Ok(_))) => {}
-                _ => return,
-            }
+/// Calls `report` for reports, until the key cannot be read any more; without a key, for ever. The key is also read after
+/// each `pause`. An answer takes `limit` at most.
+pub(in super::super) async fn pass_on(
+    tracked: Option<&mut Tracked>,
+    executor: &Arc<dyn Executor>,
+    mut connection: MultiplexedConnection,
+    (pause, limit): (Duration, Duration),
+    report: impl Fn(),
+) {
+    let Some(Tracked { key, reports }) = tracked else { return pending().await };
+    let read = reading(key);
+    loop {
+        let is_reported = match select(reports.next(), executor.sleep(pause)).await {
+            Either::Left((Some(()), _)) => true,
+            Either::Left((None, _)) => return,
+            Either::Right(_) => false,
+        };
+        // One reading answers all that was reported before it.
+        while let Some(Some(())) = reports.next().now_or_never() {}
+        match timeout(executor, limit, connection.send_packed_command(&read)).await.map(answer) {
+            Some(Ok(Ok(_))) if is_reported => report(),
+            Some(Ok(Ok(_))) => {}
+            _ => return,
         }
     }
+}
 
-    fn read(&self) -> Cmd {
-        let mut command = ::redis::cmd("EXISTS");
-        command.arg(&self.key);
-        command
-    }
+fn reading(key: &str) -> Cmd {
+    let mut command = ::redis::cmd("EXISTS");
+    command.arg(key);
+    command
 }
 
 fn answer(answer: ::redis::RedisResult<Value>) -> Result<Result<Reply, ConnectionError>, Failure> {

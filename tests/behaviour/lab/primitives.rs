@@ -255,10 +255,7 @@ impl CountDownLatch {
     }
 
     pub(crate) fn wait(&self) -> Wait {
-        Wait(match &self.0 {
-            Either::Async(latch) => Either::Async(latch.wait()),
-            Either::Blocking(latch) => Either::Blocking(latch.wait()),
-        })
+        Wait(handle!(self, wait))
     }
 
     pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<LatchState>> {

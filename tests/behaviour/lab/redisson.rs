@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 
 use super::Either;
 use super::acquire::Acquire;
+use super::client::handle;
 use super::guard::{RedissonFencedGuard, RedissonGuard};
 use super::primitives::{Wait, acquire, try_acquire};
 use super::thread::{call, on_a_thread};
@@ -24,31 +25,19 @@ impl Redisson {
     }
 
     pub(crate) fn lock(&self, name: &str) -> RedissonLock {
-        RedissonLock(match &self.0 {
-            Either::Async(redisson) => Either::Async(redisson.lock(name)),
-            Either::Blocking(redisson) => Either::Blocking(redisson.lock(name)),
-        })
+        RedissonLock(handle!(self, lock, name))
     }
 
     pub(crate) fn fenced_lock(&self, name: &str) -> RedissonFencedLock {
-        RedissonFencedLock(match &self.0 {
-            Either::Async(redisson) => Either::Async(redisson.fenced_lock(name)),
-            Either::Blocking(redisson) => Either::Blocking(redisson.fenced_lock(name)),
-        })
+        RedissonFencedLock(handle!(self, fenced_lock, name))
     }
 
     pub(crate) fn count_down_latch(&self, name: &str) -> RedissonCountDownLatch {
-        RedissonCountDownLatch(match &self.0 {
-            Either::Async(redisson) => Either::Async(redisson.count_down_latch(name)),
-            Either::Blocking(redisson) => Either::Blocking(redisson.count_down_latch(name)),
-        })
+        RedissonCountDownLatch(handle!(self, count_down_latch, name))
     }
 
     pub(crate) fn semaphore(&self, name: &str) -> RedissonSemaphore {
-        RedissonSemaphore(match &self.0 {
-            Either::Async(redisson) => Either::Async(redisson.semaphore(name)),
-            Either::Blocking(redisson) => Either::Blocking(redisson.semaphore(name)),
-        })
+        RedissonSemaphore(handle!(self, semaphore, name))
     }
 }
 
@@ -96,10 +85,7 @@ impl RedissonCountDownLatch {
     }
 
     pub(crate) fn wait(&self) -> Wait {
-        Wait(match &self.0 {
-            Either::Async(latch) => Either::Async(latch.wait()),
-            Either::Blocking(latch) => Either::Blocking(latch.wait()),
-        })
+        Wait(handle!(self, wait))
     }
 }
 
