@@ -57,6 +57,7 @@ pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 pub const SCENES: &[(&str, Scene)] = &[
     ("observed_death", |stage| Box::pin(observed::observed_death(stage))),
     ("observed_gap", |stage| Box::pin(observed::observed_gap(stage))),
+    ("observed_often", |stage| Box::pin(observed::observed_often(stage))),
     ("observed", |stage| Box::pin(observed::observed(stage))),
     ("woken_by_java", |stage| Box::pin(java::woken_by_java(stage))),
     ("beside_java", |stage| Box::pin(java::beside_java(stage))),

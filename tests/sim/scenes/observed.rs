@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use bowline::{HoldChange, HoldState, Lock};
 use futures::StreamExt;
+use uuid::Uuid;
 
 use crate::executor::{Machine, Process};
-use crate::stage::{LONG, Played, Stage, must};
+use crate::guard::What;
+use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
 const PROGRAMS: usize = 6;
@@ -133,6 +135,35 @@ pub async fn observed_gap(mut stage: Stage) -> Played {
         told == "+-",
         &format!("I22 a hold that was released during an interruption is reported as {told:?}: {seen:?}"),
     )
+}
+
+/// A name that changes all the time is looked at once in 10 ms, and one that never ends is looked at when it changes.
+pub async fn observed_often(mut stage: Stage) -> Played {
+    const SET: &str = "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])";
+    stage.server.unwatched();
+    let observer = stage.enter(LONG).await;
+    let seen = Seen::default();
+    drop(stage.spawn(observer, observe(stage.machine.clone(), stage.lock(observer), seen.clone())));
+    stage.sleep(100 * MS).await;
+    let (server, key) = (stage.server.nodes.server(), What::Lock.key(NAME));
+    let id = format!("{}:1", Uuid::from_u128(7));
+    let set = |token: u32| server.eval(SET, &[key.as_bytes()], &[id.as_bytes(), token.to_string().as_bytes()]).unwrap();
+    stage.link(observer).forget_most();
+    for token in 1..=500 {
+        set(token);
+        stage.sleep(MS).await;
+    }
+    // With the labels of each grant.
+    let calls = stage.link(observer).calls().0;
+    must((10..=2 * 52).contains(&calls), &format!("I22 {calls} calls in 500 ms"))?;
+    stage.sleep(100 * MS + 8 * stage.hop).await;
+    stage.link(observer).forget_most();
+    stage.sleep(5 * LEASE).await;
+    // The client's own label, and what it looks at by itself.
+    let calls = stage.link(observer).calls().0;
+    must(calls <= 4, &format!("I22 {calls} calls while nothing happens"))?;
+    let last = seen.lock().unwrap().last().map(|(_, change)| (shown(change).0, token_of(shown(change).1)));
+    must(last == Some(('+', 500)), &format!("I22 the last change is {last:?}"))
 }
 
 /// What became of the holder while it held.
