@@ -1,5 +1,5 @@
-//! Waiting for a counter in Redisson's format. Each change of the counter sends a message on its channel, and each waiter
-//! asks the server again when it hears one.
+//! Waiting for a counter in Redisson's format. Each change of the counter sends a message on its channel, and each
+//! waiter asks the server again when it hears one.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -59,8 +59,8 @@ impl Tracked {
     }
 }
 
-/// Calls `report` for reports, until the key cannot be read any more; without a key, for ever. The key is also read after
-/// each `pause`. An answer takes `limit` at most.
+/// Calls `report` for reports, until the key cannot be read any more; without a key, for ever. The key is also read
+/// after each `pause`. An answer takes `limit` at most.
 pub(in super::super) async fn pass_on(
     tracked: Option<&mut Tracked>,
     executor: &Arc<dyn Executor>,
