@@ -110,12 +110,7 @@ impl HandoffBudget {
 /// How many tokens or units a request asks for if the grant will be handed off: tokens for a whole budget. A retained
 /// hold is given to one guard after the other for as long as no other client asks for it.
 pub(crate) fn amount_to_hand_off(claim: Claim, is_retained: bool) -> u32 {
-    match claim {
-        Claim::Tokens(_) if is_retained => LARGEST_BUDGET,
-        Claim::Tokens(_) => HANDOFF_BUDGET,
-        Claim::Units { units, .. } => units,
-        Claim::Nothing => 0,
-    }
+    claim.amount_for(if is_retained { LARGEST_BUDGET } else { HANDOFF_BUDGET })
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@
 //! | queued | gone when the hold ends, and the ticket belongs to the cohort from then on. If it is granted before, the server is asked about the hold, which has gone there |
 //! | refused | gone when the hold ends |
 //!
+//! Locks and writers ask ahead. A cohort of a semaphore does not: while members wait, it has a ticket in the queue,
+//! because there may be room for another hold. That ticket is granted by the request that ends a budget.
+//!
 //! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used
 //! up, and the hold released and queued up for in one request: that costs less, and delays the others less, than asking
 //! to be told that they wait.
@@ -45,8 +48,10 @@ impl Ask {
     }
 
     pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs {
-        let ticket = self.keys.kind.ticket(self.attempt, self.lease, self.budget.next());
-        AheadArgs { held: self.held, known: self.budget.known(), ticket, not_after }
+        let budget = self.budget.next();
+        let amount = self.keys.kind.claim(self.amount).amount_for(budget);
+        let ticket = self.keys.kind.ticket(self.attempt, self.lease, amount);
+        AheadArgs { held: self.held, known: self.budget.known(), budget, ticket, not_after }
     }
 }
 

@@ -49,7 +49,7 @@ impl Calls {
             let Some(held) = resource.held() else { return };
             self.add(held.release(&keys, SITE, id));
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
-            let ahead = AheadArgs { held: id, known: Token::new(1), ticket, not_after: 0 };
+            let ahead = AheadArgs { held: id, known: Token::new(1), budget: 2, ticket, not_after: 0 };
             held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
             let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE, extended: true };
             self.add(held.renew(&[renewal; REPEATS]));

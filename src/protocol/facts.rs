@@ -84,7 +84,7 @@ pub(super) const READ_WRITE: Facts = Facts {
     // Readers hold at the same time, so they have nothing to hand off to each other. The writer that
     // an upgradable reader becomes joins no cohort.
     joins_cohort: |units| units == WRITE,
-    asks_ahead: false,
+    asks_ahead: true,
     has_queue: true,
     claim: |units, _| Claim::Units { units, limit: WRITE },
 };

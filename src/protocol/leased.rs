@@ -19,8 +19,7 @@ use super::ticket::Ticket;
 #[derive(Debug)]
 pub(super) struct LeaseScripts {
     pub(super) acquire: &'static LazyLock<Script>,
-    /// `None`: a cohort releases and queues up in one step.
-    pub(super) ask_ahead: Option<&'static LazyLock<Script>>,
+    pub(super) ask_ahead: &'static LazyLock<Script>,
     pub(super) cancel: &'static LazyLock<Script>,
     pub(super) drop_waiters: &'static LazyLock<Script>,
     /// `None`: a hold has no parts.
@@ -82,11 +81,14 @@ impl Held for Leased {
     }
 
     fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
-        let call = ScriptCall::new(self.scripts.ask_ahead?, keys.all(), asked_ahead)
+        if !keys.kind.asks_ahead() {
+            return None;
+        }
+        let call = ScriptCall::new(self.scripts.ask_ahead, keys.all(), asked_ahead)
             .id(args.held)
             .number(args.known.get())
             .millis(args.ticket.lease)
-            .number(args.ticket.claim.amount())
+            .number(args.budget)
             .ticket(&args.ticket)
             .millis(args.ticket.ttl())
             .number(args.not_after);

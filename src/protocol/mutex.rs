@@ -30,7 +30,7 @@ scripts! {
 pub(super) const MUTEX: Leased = Leased {
     scripts: &LeaseScripts {
         acquire: &ACQUIRE,
-        ask_ahead: Some(&ASK_AHEAD),
+        ask_ahead: &ASK_AHEAD,
         cancel: &CANCEL,
         drop_waiters: &DROP_WAITERS,
         give_back: None,

@@ -16,6 +16,7 @@ pub(crate) mod reply;
 scripts! {
     "permits", "permit":
     ACQUIRE = "acquire",
+    ASK_AHEAD = "ask_ahead",
     CANCEL = "cancel",
     CHANGE = "change",
     DRAIN = "drain",
@@ -41,7 +42,7 @@ impl Permits {
     pub(super) fn leased(self) -> Leased {
         const SCRIPTS: &LeaseScripts = &LeaseScripts {
             acquire: &ACQUIRE,
-            ask_ahead: None,
+            ask_ahead: &ASK_AHEAD,
             cancel: &CANCEL,
             drop_waiters: &DROP_WAITERS,
             give_back: Some(&GIVE_BACK),

@@ -33,7 +33,9 @@ pub(crate) struct AheadArgs {
     pub(crate) held: AttemptId,
     /// The token of the hold in the server, which is the first one of the present budget.
     pub(crate) known: Token,
-    /// The ticket that queues up if others wait. Its claim is the budget.
+    /// How many guards the budget is to serve.
+    pub(crate) budget: u32,
+    /// The ticket that queues up if others wait.
     pub(crate) ticket: Ticket,
     pub(crate) not_after: ServerMillis,
 }

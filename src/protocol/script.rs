@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 51] = [
+const FRAGMENTS: [(&str, &str); 52] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("barrier", include_str!("fragments/barrier.lua")),
@@ -117,6 +117,7 @@ const FRAGMENTS: [(&str, &str); 51] = [
     ("note_run", include_str!("fragments/note_run.lua")),
     ("outlive", include_str!("fragments/outlive.lua")),
     ("outnumbers", include_str!("fragments/outnumbers.lua")),
+    ("permit_renewed", include_str!("fragments/permit_renewed.lua")),
     ("permit_token", include_str!("fragments/permit_token.lua")),
     ("permits", include_str!("fragments/permits.lua")),
     ("permits_end", include_str!("fragments/permits_end.lua")),

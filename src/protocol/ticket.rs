@@ -37,6 +37,14 @@ impl Claim {
         }
     }
 
+    /// The number of tokens or units of a claim for a grant that serves so many guards.
+    pub(crate) fn amount_for(self, guards: u32) -> u32 {
+        match self {
+            Self::Tokens(_) => guards,
+            Self::Units { .. } | Self::Nothing => self.amount(),
+        }
+    }
+
     /// Whether the ticket goes before all others. The one that upgrades keeps those out that wait for all units, so it
     /// must not wait for them.
     pub(crate) fn goes_first(self) -> bool {

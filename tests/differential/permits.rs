@@ -100,6 +100,16 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         vec![inbox(), counts_everyone()],
     ]
     .concat();
+    let ask_ahead = vec![
+        attempt_id(),
+        // Seldom the real token of a writer, because it depends on the clock.
+        mostly(&["0", "0", "1", "1700000000000000"], &["x", ""]),
+        lease(),
+        mostly(&["32", "64"], &["0", "-1", "x", ""]),
+        ticket(at),
+        ticket_ttl(),
+        not_after(),
+    ];
     let set_limit = vec![
         mostly(&["1", "2", "3", "5"], &["0", "-1", "x", "", "1048576", "1e2"]),
         not_after(),
@@ -116,6 +126,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         2 => of("permit_drain", drain),
         2 => of("permit_give_back", give_back),
     ];
+    let of_writers = prop_oneof![2 => inspect.clone(), 3 => of("permit_ask_ahead", ask_ahead)];
     prop_oneof![
         14 => of("permit_acquire", acquire),
         5 => of("permit_release", release),
@@ -126,7 +137,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         1 => of("permit_drop_waiters", drop_waiters),
         1 => of("permit_force_release", [site(at), vec![attempt_id(), attempt_id()]].concat()),
         1 => inspect.clone(),
-        5 => if at == SEMAPHORE { of_semaphores.boxed() } else { inspect.boxed() },
+        5 => if at == SEMAPHORE { of_semaphores.boxed() } else { of_writers.boxed() },
     ]
     .boxed()
 }

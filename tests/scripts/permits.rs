@@ -1,6 +1,7 @@
 //! The scripts of semaphores and read-write locks, by table.
 
 mod acquire;
+mod ask_ahead;
 mod bounds;
 mod change;
 mod drain;

@@ -110,7 +110,8 @@ impl Assets<'_> {
         // A lease that replicas must acknowledge must not be renewed by a request that does not wait for them.
         let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0;
         if may_ask && budget.is_half_used(now) && self.aheads.get(hold.id.n).is_none() {
-            let attempt = Attempt::new(&hold.keys, budget.next(), hold.lease, now);
+            let amount = hold.keys.kind.claim(hold.amount).amount_for(budget.next());
+            let attempt = Attempt::new(&hold.keys, amount, hold.lease, now);
             let attempt = self.attempts.open(attempt, |n| self.holds.is_held(n));
             self.aheads.begin(Ask::new(&hold, budget, attempt));
         }

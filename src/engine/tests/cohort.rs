@@ -15,9 +15,9 @@ pub(super) struct Cohort {
 pub(super) fn cohort(kind: Kind, amount: u32, others: usize) -> Cohort {
     let setup = setup();
     let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
-    let id = CohortId::of(&keys, 1);
+    let id = CohortId::of(&keys, amount);
     let first = setup.engine.join_asleep(&id, 0).ok().unwrap();
-    let handoff = setup.engine.open_in_cohort(&keys, first, (1, false), LEASE, setup.now).unwrap();
+    let handoff = setup.engine.open_in_cohort(&keys, first, (amount, false), LEASE, setup.now).unwrap();
     let until = setup.now + LEASE;
     let hold = setup.engine.hold(handoff.id, amount, Token::new(1), Term::Renewed, until, setup.now).unwrap();
     let others = (0..others).map(|_| setup.engine.join_asleep(&id, 0).ok().unwrap()).collect();

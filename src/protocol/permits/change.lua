@@ -49,7 +49,7 @@ else
   if busy and call_again == 1 then return {'BUSY', 1, now} end
   held, token = busy and old or units, old_token
   -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
-  if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], old_token + HANDOFF_BUDGET - 1) end
+  if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], string.format('%.0f', old_token + LARGEST_BUDGET - 1)) end
   write_hold(new_id, ARGV[4], held, token)
   remove_hold(old_id, old)
   if rest > 0 then remove_hold(ARGV[9], rest) end

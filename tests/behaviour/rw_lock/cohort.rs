@@ -14,6 +14,7 @@ use crate::support::polled::poll_once;
 on_every_server! {
     sixty_four_writers_of_one_client_need_few_commands,
     an_uncontended_write_is_two_commands,
+    writers_go_on_with_the_next_budget,
     a_reader_of_another_client_is_passed_by_one_budget_at_most,
     a_writer_of_a_cohort_becomes_a_reader,
     a_writer_dropped_while_it_becomes_a_reader_leaves_the_cohort,
@@ -80,6 +81,27 @@ async fn an_uncontended_write_is_two_commands(env: Env) {
     }
 }
 
+/// Three budgets and more, one after the other, and the hold is never released in between.
+async fn writers_go_on_with_the_next_budget(env: Env) {
+    let client = patient(&env).await;
+    let (held, waiting) = cohort(&client.rw_lock("a"), 3 * SPAN).await;
+    let mut tokens = vec![held.token()];
+    client.counts.reset();
+    env.soon("release", held.release()).await.unwrap();
+    for waiting in waiting {
+        let guard = env.soon("the next of the cohort", waiting).await.unwrap();
+        tokens.push(guard.token());
+        assert!(guard.is_valid());
+        guard.release().await.unwrap();
+    }
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+    let (released, asked) = (client.counts.of("permit_release"), client.counts.of("permit_ask_ahead"));
+    // The last request may have to be cancelled.
+    let few = released == 1 && (1..=6).contains(&asked) && client.counts.total() <= asked + 2;
+    assert!(few, "{:?}", client.counts.all());
+    free_at_once(&env, &client.rw_lock("a")).await;
+}
+
 async fn a_reader_of_another_client_is_passed_by_one_budget_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let (mut held, waiting) = cohort(&client.rw_lock("a"), SPAN + 1).await;
@@ -91,7 +113,9 @@ async fn a_reader_of_another_client_is_passed_by_one_budget_at_most(env: Env) {
         held = waiting.next().unwrap().await.unwrap();
         assert!(poll_once(&mut fair).await.is_none(), "after {passed}");
     }
-    assert_eq!(client.counts.total(), 0, "{:?}", client.counts.all());
+    // It may have asked for its next budget, and queued up behind the reader.
+    let asked = client.counts.of("permit_ask_ahead");
+    assert!(asked <= 1 && client.counts.total() == asked, "{:?}", client.counts.all());
     let token = held.token();
     held.release().await.unwrap();
     let mut next = waiting.next().unwrap();

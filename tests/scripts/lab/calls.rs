@@ -47,7 +47,7 @@ impl Lab {
 
     /// Asks for the next hand-off budget of the holder, whose token the server knows.
     pub fn ask_ahead(&mut self, holder: &Attempt, known: u64, next: &Attempt) -> Ahead {
-        let args = self.resource().ask_ahead(holder.wire(), known, next.wire()).unwrap().words();
+        let args = self.resource().ask_ahead(holder.wire(), known, next.span, next.wire()).unwrap().words();
         self.call("lock_ask_ahead", &args, Ahead::read).unwrap()
     }
 

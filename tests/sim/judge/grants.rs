@@ -77,7 +77,7 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
 pub fn requeued<'a>(call: &Call<'a>) -> Option<&'a str> {
     let ticket = match call.script.name() {
         "lock_release" => arg(call, 3),
-        "lock_ask_ahead" | "permit_release" => arg(call, 4),
+        "lock_ask_ahead" | "permit_ask_ahead" | "permit_release" => arg(call, 4),
         _ => "",
     };
     Some(ticket).filter(|ticket| !ticket.is_empty())

@@ -4,7 +4,7 @@ use bowline::wire;
 
 use super::{Acquired, Changed, Drained, Inspected, Limited, Permits};
 use crate::lab::{
-    Acquired as Granted, Attempt, Cancelled, HeartbeatReply, Released, Renewed, State, Words, attempt, is_held,
+    Acquired as Granted, Ahead, Attempt, Cancelled, HeartbeatReply, Released, Renewed, State, Words, attempt, is_held,
 };
 
 impl Permits {
@@ -68,6 +68,22 @@ impl Permits {
             (word, words.told())
         };
         self.call("permit_release", &args, read).unwrap()
+    }
+
+    /// Asks for the next hand-off budget of the holder, whose token the server knows.
+    pub fn ask_ahead(&mut self, holder: &Attempt, known: u64, budget: u32, next: &Attempt) -> Ahead {
+        self.try_ask_ahead(holder, known, budget, next).unwrap()
+    }
+
+    pub fn try_ask_ahead(
+        &mut self,
+        holder: &Attempt,
+        known: u64,
+        budget: u32,
+        next: &Attempt,
+    ) -> Result<Ahead, String> {
+        let args = self.site_of(next).ask_ahead(holder.wire(), known, budget, next.wire()).unwrap().words();
+        self.call("permit_ask_ahead", &args, Ahead::read)
     }
 
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {

@@ -23,7 +23,7 @@ fn found(token: u64, waiters: Vec<Ticket>) -> Option<String> {
         View { limit: 1, holds: vec![hold], queue: waiters.clone(), fence: Some(HIGHEST) }
     };
     let (before, after) = (view(TOKEN), view(token));
-    let request = Resource::lock(PREFIX, "name 0").unwrap().ask_ahead(held, TOKEN, next).unwrap();
+    let request = Resource::lock(PREFIX, "name 0").unwrap().ask_ahead(held, TOKEN, 1, next).unwrap();
     let word = if token == TOKEN { "QUEUED" } else { "GRANTED" };
     request.with_call(|call| Step { call, word, before: &before, after: &after, now: NOW }.check(HIGHEST, |_| true))
 }
