@@ -86,7 +86,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(mutex::resume(&keys, id, (keys.kind.ticket(id, LEASE, 1), 0)));
 
     let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
-    let change = ChangeArgs { old: id, rest: None, new: id, units: 1, lease: LEASE, not_after: 0 };
+    let change = ChangeArgs { old: id, rest: None, new: id, units: 1, lease: LEASE, not_after: 0, token: None };
     calls.add(Permits { limit: WRITE }.change(&keys, SITE, change));
     let ticket = keys.kind.ticket(id, LEASE, 1);
     calls.add(Permits { limit: WRITE }.drain(&keys, SITE, (ticket, 1)));

@@ -17,6 +17,9 @@ pub(crate) struct ChangeArgs {
     pub(crate) units: u32,
     pub(crate) lease: Duration,
     pub(crate) not_after: ServerMillis,
+    /// The token of the old hold's guard, which the new hold keeps if it has not all units. The server knows the first
+    /// one of a budget. `None`: the new hold keeps what the server knows.
+    pub(crate) token: Option<Token>,
 }
 
 /// The answer. `Busy`: the units are not free, and the new hold has as many as the old one.

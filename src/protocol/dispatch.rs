@@ -110,7 +110,8 @@ impl Scripts<'_> {
         let Ticket { id: new, lease, claim, .. } = ticket;
         match claim {
             Claim::Units { units, limit } => {
-                self.change(keys, limit, ChangeArgs { old, rest: None, new, units, lease, not_after }).await
+                self.change(keys, limit, ChangeArgs { old, rest: None, new, units, lease, not_after, token: None })
+                    .await
             }
             Claim::Tokens(_) => self.send(mutex::resume(keys, old, (ticket, not_after))).await,
             Claim::Nothing => Err(Failure::NoSuchRequest(keys.kind.word())),

@@ -9,6 +9,7 @@ use super::limits::WRITE;
 use super::reply::{ServerMillis, Timed};
 use super::script::scripts;
 use super::ticket::{Claim, Ticket};
+use super::token::Token;
 use reply::{Drained, PermitsInspected, PermitsRevoked, drained, limited, permits_inspected, permits_revoked};
 
 pub(crate) mod reply;
@@ -63,6 +64,7 @@ impl Permits {
             .number(args.not_after)
             .site(site)
             .maybe_id(args.rest)
+            .maybe_number(args.token.map(Token::get))
     }
 
     pub(super) fn drain<'a>(

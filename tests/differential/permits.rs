@@ -98,6 +98,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
     let change = [
         vec![attempt_id(), attempt_id(), units(at), lease(), limit(at), not_after()],
         vec![inbox(), counts_everyone()],
+        vec![prop_oneof![3 => one(""), 1 => attempt_id()].boxed(), mostly(&["", "", "7", "1700000000000000"], &["x"])],
     ]
     .concat();
     let ask_ahead = vec![

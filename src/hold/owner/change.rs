@@ -97,13 +97,13 @@ impl HoldOwner {
             let lease = old.term.lease(lease, sent);
             let units = pending.state.amount;
             let not_after = context.not_after(sent, retry.limit(sent));
-            let args = ChangeArgs { old: old.id, rest, new: pending.id(), units, lease, not_after };
+            let args =
+                ChangeArgs { old: old.id, rest, new: pending.id(), units, lease, not_after, token: Some(old.token()) };
             let call = pin!(context.scripts().change(&old.keys, WRITE, args));
             match retry.bounded(sent, call).await {
                 Ok(Changed::Done { token, call_again, now }) => {
                     self.set_ended(call_again, now);
-                    // The server knows the first token of a grant. A hold that was handed off has a larger one.
-                    return Ok(NewHold { amount: units, token: token.max(old.token()), lease, sent });
+                    return Ok(NewHold { amount: units, token, lease, sent });
                 }
                 // Other holders leave no room. The hold continues as it was, under the new attempt id.
                 Ok(Changed::Busy { call_again: false, now }) => {

@@ -2,13 +2,14 @@
 -- or with as many, as another client takes over what was left for it. Or gives up two, as an upgradable reader that has
 -- got the rest of the units becomes the writer.
 -- KEYS: permits leases queue tickets fence
--- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone rest_id
+-- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone rest_id guard_token
 -- Reply: CHANGED token more now | BUSY more now | NOT_HELD more now | STALE now
 -- Never waits: BUSY, if the units are not free; then the new hold has as many as the old one, and its token. Either way
 -- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The hold of
 -- rest_id, which may be empty, is over too. NOT_HELD: one of the old holds was not there; then neither is. The first
 -- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
--- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided
+-- new token. guard_token is the one that is kept: that of the guard, which is not the one that is stored if the hold was
+-- handed off or has got its next budget ahead. If it is empty, what is stored is kept. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided
 -- yet). not_after_ms 0 means no limit.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -47,7 +48,7 @@ else
   local busy = units > old + rest and not has_capacity(units - old - rest)
   -- Some of those in the way may be over.
   if busy and call_again == 1 then return {'BUSY', 1, now} end
-  held, token = busy and old or units, old_token
+  held, token = busy and old or units, ARGV[10] == '' and old_token or ARGV[10]
   -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
   if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], string.format('%.0f', old_token + LARGEST_BUDGET - 1)) end
   write_hold(new_id, ARGV[4], held, token)

@@ -143,6 +143,11 @@ async fn a_writer_of_a_cohort_becomes_a_reader(env: Env) {
     assert_eq!(reading.token(), token);
     let beside = env.soon("the reader that waited", waits).await;
     assert!(beside.token() >= token && reads_after(&beside, token));
+    // The server knew the token of the first guard.
+    let tokens: Vec<_> = lock.inspect().await.unwrap().readers.iter().map(|reader| reader.token).collect();
+    assert!(tokens.contains(&token), "{tokens:?}");
+    let reading = lock.resume_read(&reading.into_handle().unwrap()).await.unwrap();
+    assert_eq!(reading.token(), token);
     // The cohort continues without the dropped member.
     let next = env.spawn(waiting.remove(0));
     env.eventually("the next one waits", async || lock.inspect().await.unwrap().waiters == 1).await;

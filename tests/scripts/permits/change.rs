@@ -6,6 +6,29 @@ use crate::lab::{Acquired, Around, LEASE, NOT_HELD, RELEASED, State, attempt, gr
 const GONE: Changed = Changed::NotHeld { more: false };
 const REFUSED: Changed = Changed::Busy { more: false };
 
+/// The server knows the first token of a budget. The guard may have a later one, or one of the budget before.
+#[test]
+fn a_downgrade_keeps_the_token_of_the_guard() {
+    for next_budget in [false, true] {
+        let (mut lab, w, r) = (Permits::read_write(), writer(1, 1), attempt(1, 2));
+        let of_guard = lab.acquire(&w).token() + 5;
+        if next_budget {
+            assert!(lab.ask_ahead(&w, of_guard - 5, 32, &writer(1, 3)).token() > of_guard);
+        }
+        let (first, second) = lab.twice(5_000, |lab| lab.change_keeping(&w, &r, of_guard).token());
+        assert_eq!((first, second, lab.token_of(&r)), (of_guard, of_guard, of_guard));
+        // An upgrade gets a new token all the same.
+        let last = lab.change_keeping(&r, &writer(1, 4), of_guard).token();
+        assert!(last > of_guard + SPAN);
+        // Without room, the reader keeps its own.
+        let [a, b] = [attempt(2, 1), attempt(2, 2)];
+        assert_eq!(lab.change_keeping(&writer(1, 4), &a, last).token(), last);
+        lab.hold(&[&b]);
+        let busy = lab.change_keeping(&a, &writer(2, 3), last);
+        assert_eq!((busy, lab.token_of(&attempt(2, 3))), (Changed::Busy { more: false }, last));
+    }
+}
+
 #[test]
 fn a_downgrade_keeps_the_token_and_wakes_the_readers() {
     let mut lab = Permits::read_write();

@@ -97,6 +97,9 @@ pub fn may_be_long(before: &View, now: Duration) -> bool {
     before.queue.iter().filter(|ticket| !ticket.lives(now)).count() >= MOST_DROPPED
 }
 
+/// Most guards of a budget that was asked for ahead.
+const LARGEST_SPAN: u64 = 512;
+
 impl Step<'_> {
     /// What is wrong with it. `listens` says of a attempt id whether its client hears a message now.
     pub fn check(&self, highest: u64, listens: impl Fn(&str) -> bool) -> Option<String> {
@@ -141,7 +144,14 @@ impl Step<'_> {
         let tried = || queue.iter().any(|ticket| ticket.units == *limit && !listens(&ticket.id));
         let right = match (old, fence) {
             _ if self.call.keys[0].starts_with("bowline:sem:") => true,
-            (Some(old), _) if old.units >= *units && !self.resumes(*units) => *token == old.token,
+            (Some(old), _) if old.units >= *units && !self.resumes(*units) => {
+                // That of the guard, if the hold was handed off or has its next budget.
+                let kept = match self.call.args.get(9) {
+                    None | Some(Arg::Text("")) => old.token,
+                    Some(_) => number(&self.call, 9),
+                };
+                *token == kept && kept < highest + LARGEST_SPAN
+            }
             (_, Some(last)) if units < limit => token == last || tried(),
             _ => *token > highest,
         };

@@ -170,7 +170,22 @@ impl Permits {
     }
 
     pub fn try_change_both(&mut self, old: &Attempt, rest: Option<&Attempt>, new: &Attempt) -> Result<Changed, String> {
-        let args = self.site().change_both(old.wire(), rest.map(Attempt::wire), new.wire()).words();
+        self.try_change_keeping(old, rest, new, None)
+    }
+
+    /// The guard of the old hold has this token.
+    pub fn change_keeping(&mut self, old: &Attempt, new: &Attempt, token: u64) -> Changed {
+        self.try_change_keeping(old, None, new, Some(token)).unwrap()
+    }
+
+    fn try_change_keeping(
+        &mut self,
+        old: &Attempt,
+        rest: Option<&Attempt>,
+        new: &Attempt,
+        token: Option<u64>,
+    ) -> Result<Changed, String> {
+        let args = self.site().change_both(old.wire(), rest.map(Attempt::wire), new.wire(), token).words();
         self.call("permit_change", &args, |words| match &*words.word() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
