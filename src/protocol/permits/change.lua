@@ -10,8 +10,8 @@
 -- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
 -- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided
 -- yet). not_after_ms 0 means no limit.
--- guard_token is the token that is kept. The guard of a hold that was handed off, or that has got its next budget ahead,
--- has another one than is stored. If it is empty, the one that is stored is kept.
+-- guard_token is the token that is kept. The guard of a hold that was handed off, or that has got its next budget
+-- ahead, has another one than is stored. If it is empty, the one that is stored is kept.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local old_id, new_id, units, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
