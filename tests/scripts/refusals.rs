@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lab::{Around, Lab, State, attempt, keys_of};
-use crate::permits::lab::{Changed, Permits};
+use crate::permits::lab::{ALL, Changed, Permits};
 use crate::support::server::Server;
 
 /// Why a real server refuses what would write.
@@ -158,6 +158,7 @@ fn nothing_about_a_lock_is_absent() {
             refused(lab.try_heartbeat(&[&c]), refusal);
             refused(lab.try_heartbeat(&[&b]), refusal);
             refused(lab.try_force_release(&c), refusal);
+            refused(lab.try_ask_ahead(&c, 1, &attempt(3, 2)), refusal);
             for mode in ["try", "wait"] {
                 refused(lab.acquire_as(mode, &c), refusal);
             }
@@ -195,6 +196,7 @@ fn nothing_about_permits_is_absent() {
             refused(lab.try_heartbeat(&[&c]), refusal);
             refused(lab.try_heartbeat(&[&b]), refusal);
             refused::<Changed>(lab.try_change(&c, &attempt(3, 2)), refusal);
+            refused(lab.try_ask_ahead(&c, 1, 32, &attempt(3, 2).units(ALL).limit(ALL)), refusal);
             for mode in ["try", "wait"] {
                 refused(lab.acquire_as(mode, &c), refusal);
                 refused(lab.acquire_as(mode, &c.clone().units(3)), refusal);

@@ -47,8 +47,12 @@ impl Lab {
 
     /// Asks for the next hand-off budget of the holder, whose token the server knows.
     pub fn ask_ahead(&mut self, holder: &Attempt, known: u64, next: &Attempt) -> Ahead {
+        self.try_ask_ahead(holder, known, next).unwrap()
+    }
+
+    pub fn try_ask_ahead(&mut self, holder: &Attempt, known: u64, next: &Attempt) -> Result<Ahead, String> {
         let args = self.resource().ask_ahead(holder.wire(), known, next.span, next.wire()).unwrap().words();
-        self.call("lock_ask_ahead", &args, Ahead::read).unwrap()
+        self.call("lock_ask_ahead", &args, Ahead::read)
     }
 
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
