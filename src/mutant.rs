@@ -140,6 +140,8 @@ pub enum Mutant {
     EndedNotLookedFor,
     /// A hold that the server gives to an attempt that was ended is left there.
     EndedGrantLeft,
+    /// A writer that becomes a reader does not keep the token of its guard, but the one that the server knows.
+    DowngradedToAnotherToken,
     /// The ticket that a cohort has queued ahead is forgotten when its hold ends.
     AheadForgotten,
     /// The hold is not checked when a ticket is granted that its cohort has queued ahead.

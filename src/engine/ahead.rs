@@ -8,7 +8,7 @@
 //! | refused | gone when the hold ends |
 //!
 //! Locks and writers ask ahead. A cohort of a semaphore does not: while members wait, it has a ticket in the queue,
-//! because there may be room for another hold. That ticket is granted by the request that ends a budget.
+//! because there may be room for another hold. The request that ends a budget grants that ticket, if it is the first.
 //!
 //! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used
 //! up, and the hold released and queued up for in one request: that costs less, and delays the others less, than asking

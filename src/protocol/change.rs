@@ -17,8 +17,8 @@ pub(crate) struct ChangeArgs {
     pub(crate) units: u32,
     pub(crate) lease: Duration,
     pub(crate) not_after: ServerMillis,
-    /// The token of the old hold's guard, which the new hold keeps if it has not all units. The server knows the first
-    /// one of a budget. `None`: the new hold keeps what the server knows.
+    /// The token of the old hold's guard, which the new hold keeps if it has not all units. The server may know another
+    /// one: the first of the guard's budget, or of the next. `None`: the new hold keeps the one that the server knows.
     pub(crate) token: Option<Token>,
 }
 

@@ -1,6 +1,6 @@
 //! `lock_ask_ahead`: every reply, and what a second copy does.
 
-use crate::lab::{Ahead, Around, CANCELLED, Lab, NOT_HELD, RELEASED, attempt, grant};
+use crate::lab::{Ahead, Around, CANCELLED, Forced, Lab, NOT_HELD, RELEASED, attempt, grant};
 
 /// A refresh moves expiry times by the time between the two copies.
 const REFRESH: u64 = 5_000;
@@ -114,4 +114,21 @@ fn a_second_copy_changes_nothing() {
     assert_eq!(lab.twice(0, |lab| lab.ask_ahead(&a, first, &last)), (Ahead::NotHeld, Ahead::NotHeld));
     assert_eq!(lab.release(&last), NOT_HELD);
     lab.assert_free();
+}
+
+/// The counter was lost, and the clock stands before the budget: the next one is larger all the same, and so is what an
+/// operator is told.
+#[test]
+fn tokens_grow_although_the_counter_was_lost() {
+    for is_operator in [false, true] {
+        let (mut lab, a, token) = Lab::held();
+        let (hash, fence, far) = (lab.keys[0].clone(), lab.keys[3].clone(), token + (1 << 40));
+        lab.raw(&["HSET", &hash, &a.id, &far.to_string()]);
+        lab.raw(&["DEL", &fence]);
+        if is_operator {
+            assert_eq!(lab.force_release(&a), Forced::Released { token: far + 512, more: false });
+        } else {
+            assert_eq!(lab.ask_ahead(&a, far, &attempt(1, 2).span(64)).token(), far + 64);
+        }
+    }
 }

@@ -92,6 +92,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("newcomers", |stage| Box::pin(queue::newcomers(stage))),
     ("long_cohort", |stage| Box::pin(cohort::long_cohort(stage))),
     ("busy_cohort", |stage| Box::pin(cohort::busy_cohort(stage))),
+    ("downgraded_cohort", |stage| Box::pin(cohort::downgraded_cohort(stage))),
+    ("busy_writers", |stage| Box::pin(cohort::busy_writers(stage))),
     ("slow_cohort", |stage| Box::pin(cohort::slow_cohort(stage))),
     ("robbed_cohort", |stage| Box::pin(cohort::robbed_cohort(stage))),
     ("lost_before_ahead", |stage| Box::pin(cohort::lost_before_ahead(stage))),

@@ -2,7 +2,7 @@
 
 use super::Hold;
 use crate::mutant::{self, Mutant};
-use crate::protocol::limits::HANDOFF_BUDGET;
+use crate::protocol::limits::{HANDOFF_BUDGET, WRITE};
 use crate::protocol::reply::HoldState;
 use crate::protocol::ticket::Claim;
 use crate::protocol::token::Token;
@@ -36,8 +36,9 @@ impl Hold {
     fn stems_from(&self, first: Token) -> bool {
         let reserved = match self.keys.kind.claim(self.amount) {
             Claim::Tokens(tokens) => tokens.max(1),
-            // The units of a writer. They keep the rule after it became a reader.
-            Claim::Units { .. } | Claim::Nothing => HANDOFF_BUDGET,
+            Claim::Units { units: WRITE, .. } => HANDOFF_BUDGET,
+            // Also a writer that became a reader: the server knows the token of its guard.
+            Claim::Units { .. } | Claim::Nothing => 1,
         };
         self.token().get().checked_sub(first.get()).is_some_and(|handoffs| handoffs < u64::from(reserved))
     }
@@ -55,7 +56,7 @@ mod tests {
     use crate::protocol::attempt_id::AttemptId;
     use crate::protocol::key::Keys;
     use crate::protocol::kind::Kind;
-    use crate::protocol::limits::{READ, WRITE};
+    use crate::protocol::limits::READ;
     use crate::runtime::an_instant;
 
     const LEASE: Duration = Duration::from_secs(30);
@@ -75,7 +76,7 @@ mod tests {
             // A cohort has handed the hold off up to 31 times, and the server still has the first token.
             (Kind::Lock, 32, 100, 69, 100),
             (Kind::ReadWrite, WRITE, 100, 69, 100),
-            (Kind::ReadWrite, READ, 100, 69, 100),
+            (Kind::ReadWrite, READ, 100, 100, 100),
             (semaphore, 1, 0, 0, 0),
         ] {
             let hold = hold(kind, amount, token, 1);

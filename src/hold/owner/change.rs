@@ -97,8 +97,8 @@ impl HoldOwner {
             let lease = old.term.lease(lease, sent);
             let units = pending.state.amount;
             let not_after = context.not_after(sent, retry.limit(sent));
-            let args =
-                ChangeArgs { old: old.id, rest, new: pending.id(), units, lease, not_after, token: Some(old.token()) };
+            let token = Some(old.token()).filter(|_| !mutant::on(Mutant::DowngradedToAnotherToken));
+            let args = ChangeArgs { old: old.id, rest, new: pending.id(), units, lease, not_after, token };
             let call = pin!(context.scripts().change(&old.keys, WRITE, args));
             match retry.bounded(sent, call).await {
                 Ok(Changed::Done { token, call_again, now }) => {

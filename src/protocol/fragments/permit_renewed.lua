@@ -2,7 +2,8 @@
 -- Expects the local: now. Expects the fragments outlive and absent.
 
 -- Returns the token as text if the attempt id holds permits and its lease is not over; the number 0 if not, -1 if a key
--- has a wrong type. A lease of 0 looks without renewing. See the script permit_renew for the others.
+-- has a wrong type. A lease of 0 looks without renewing. The other arguments are those of the
+-- script permit_renew.
 local function renew(permits, leases, id, lease, longest, extended)
   local fields = redis.pcall('HMGET', permits, id, 'limit', 'used')
   if fields.err then

@@ -36,7 +36,8 @@ if not already_queued then
     return {'STALE', now}
   end
   if live_waiters() == 0 then
-    local token = reserve(budget, lease)
+    -- The counter may be lost, and the clock may stand before the present budget, which is not larger than the next.
+    local token = reserve(budget, lease, string.format('%.0f', counter(present) + budget - 1))
     redis.call('HSET', lock, id, token .. longest)
     extend(lease)
     return {'GRANTED', token, now}

@@ -24,8 +24,9 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 
--- The hold may have outlived the counter.
-local token = reserve(1, redis.call('PTTL', lock), string.match(held, '^%d*'))
+-- The hold may have outlived the counter, and its guard may have any token of a budget.
+local known = string.format('%.0f', counter(string.match(held, '^%d*')) + LARGEST_BUDGET - 1)
+local token = reserve(1, redis.call('PTTL', lock), known)
 local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.

@@ -4,7 +4,7 @@
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
 -- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
 -- has got its budget by an earlier copy of the call. A caller that does not hold queues nothing.
--- The longest lease that is stored with an extended hold stays there.
+-- The longest lease that is stored with an extended hold stays there. Who holds less than all units is no writer.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -25,6 +25,11 @@ if token == 0 then
   takes_writes(permits)
   return {'NOT_HELD', now}
 end
+local units, longest = string.match(redis.call('HGET', permits, id), '^(%d+) %d+(.*)$')
+if tonumber(units) ~= ALL_UNITS then
+  takes_writes(permits)
+  return {'NOT_HELD', now}
+end
 if token ~= known then
   renew(permits, leases, id, lease, '0', '0')
   return {'GRANTED', token, now}
@@ -39,8 +44,8 @@ if not already_queued then
     return {'STALE', now}
   end
   if live_waiters() == 0 then
-    token = reserve(budget, lease)
-    local units, longest = string.match(redis.call('HGET', permits, id), '^(%d+) %d+(.*)$')
+    -- The counter may be lost, and the clock may stand before the present budget, which is not larger than the next.
+    token = reserve(budget, lease, string.format('%.0f', counter(token) + budget - 1))
     redis.call('HSET', permits, id, units .. ' ' .. token .. longest)
     renew(permits, leases, id, lease, '0', '0')
     return {'GRANTED', token, now}

@@ -50,7 +50,8 @@ else
   -- Some of those in the way may be over.
   if busy and call_again == 1 then return {'BUSY', 1, now} end
   held, token = busy and old or units, ARGV[10] == '' and old_token or ARGV[10]
-  -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
+  -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it. What
+  -- other readers had is not known then.
   if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], string.format('%.0f', old_token + LARGEST_BUDGET - 1)) end
   write_hold(new_id, ARGV[4], held, token)
   remove_hold(old_id, old)

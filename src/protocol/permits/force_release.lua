@@ -32,8 +32,11 @@ for n = 4, #ARGV do
   if units then
     -- Only the last hold may still be stored when the next one is granted.
     drop_ended()
-    -- The hold may have outlived the counter.
-    if fences and units == ALL_UNITS then token = reserve(1, redis.call('PTTL', leases), held) end
+    if fences and units == ALL_UNITS then
+      -- The hold may have outlived the counter, and its guard may have any token of a budget.
+      local known = string.format('%.0f', held + LARGEST_BUDGET - 1)
+      token = reserve(1, redis.call('PTTL', leases), known)
+    end
     local client = string.match(id, '^([^:]+):')
     if client then
       -- The answer changes nothing: a right that is missing is an error here.

@@ -151,23 +151,45 @@ fn a_second_copy_changes_nothing() {
 /// Keys that belong to somebody else.
 #[test]
 fn keys_of_a_wrong_type_are_an_error() {
-    for key in [PERMITS, LEASES, QUEUE, TICKETS] {
+    for key in [PERMITS, LEASES, QUEUE, TICKETS, FENCE] {
         for (mut lab, a, token) in held() {
             lab.set_wrong(key);
+            let before = lab.dump();
             let error = lab.try_ask_ahead(&a, token, 32, &writer(1, 2)).unwrap_err();
             assert!(error.contains("WRONGTYPE"), "{key}: {error}");
+            before.assert_same(&lab.dump(), 0);
         }
     }
 }
 
-/// The counter was lost, and the clock was set back: the token of who takes the hold over is still larger than those of
-/// the largest budget.
-#[test]
-fn a_writer_that_is_taken_over_has_used_no_larger_token() {
+/// A hold whose counter was lost, and whose budget lies far before the clock.
+fn without_counter() -> (Permits, Attempt, u64) {
     let [(mut lab, a, token), _] = held();
     let first = lab.ask_ahead(&a, token, 512, &writer(1, 2)).token();
-    let (hash, fence, far) = (lab.keys[PERMITS].clone(), lab.keys[FENCE].clone(), first + (1 << 40));
+    let (hash, far) = (lab.keys[PERMITS].clone(), first + (1 << 40));
     lab.raw(&["HSET", &hash, &a.id, &format!("{ALL} {far}")]);
-    lab.raw(&["DEL", &fence]);
-    assert_eq!(lab.change(&a, &writer(1, 3)).token(), far + 512);
+    lab.del(FENCE);
+    (lab, a, far)
+}
+
+/// The next budget, who takes the hold over, and who comes after an operator have larger tokens all the same.
+#[test]
+fn tokens_grow_although_the_counter_was_lost() {
+    let (mut lab, a, token) = without_counter();
+    assert_eq!(lab.ask_ahead(&a, token, 512, &writer(1, 3)).token(), token + 512);
+    let (mut lab, a, token) = without_counter();
+    assert_eq!(lab.change(&a, &writer(1, 3)).token(), token + 512);
+    let (mut lab, a, token) = without_counter();
+    assert_eq!(lab.force_release(&[&a]), (1, token + 512));
+    assert_eq!(lab.acquire(&writer(2, 1)).token(), token + 513);
+}
+
+/// A reader's hold has the token of others.
+#[test]
+fn who_holds_less_than_all_is_no_writer() {
+    let mut lab = Permits::read_write();
+    let a = attempt(1, 1);
+    let token = lab.acquire(&a).token();
+    assert_eq!(lab.ask_ahead(&a, token, 32, &writer(1, 2)), Ahead::NotHeld);
+    assert_eq!(lab.token_of(&a), token);
 }

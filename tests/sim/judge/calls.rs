@@ -60,9 +60,10 @@ impl Judge {
                 }
             }
         }
-        // A hold that was handed off before is known by its first token.
-        if let ("change", [old, new, ..]) = (verb(&call), &subjects(&call)[..]) {
-            let span = state.attempts.get(*old).map_or(0, |attempt| attempt.span);
+        // A reader has the token that is stored, whatever it was before.
+        if let ("change", [_, new, ..]) = (verb(&call), &subjects(&call)[..]) {
+            let units = if call.script.name() == "lock_resume" { 1 } else { number(&call, 2) };
+            let span = span(call.keys[0], units);
             state.attempts.entry((*new).to_owned()).or_default().span = span;
         }
         if let Some(ticket) = requeued(&call) {

@@ -39,6 +39,13 @@ pub fn number(call: &Call<'_>, n: usize) -> u64 {
     }
 }
 
+/// The token of the guard whose hold is changed.
+pub fn kept(call: &Call<'_>) -> Option<u64> {
+    let is_told = |arg: &&Arg<'_>| !matches!(arg, Arg::Text(""));
+    (call.script.name() == "permit_change" && call.args.get(9).is_some_and(|arg| is_told(&arg)))
+        .then(|| number(call, 9))
+}
+
 /// What a script does, whatever the primitive: `acquire`, `heartbeat`, ...
 pub fn verb(call: &Call<'_>) -> &'static str {
     match call.script.name().split_once('_').map_or("", |(_, verb)| verb) {
@@ -97,9 +104,6 @@ pub fn may_be_long(before: &View, now: Duration) -> bool {
     before.queue.iter().filter(|ticket| !ticket.lives(now)).count() >= MOST_DROPPED
 }
 
-/// Most guards of a budget that was asked for ahead.
-const LARGEST_SPAN: u64 = 512;
-
 impl Step<'_> {
     /// What is wrong with it. `listens` says of a attempt id whether its client hears a message now.
     pub fn check(&self, highest: u64, listens: impl Fn(&str) -> bool) -> Option<String> {
@@ -146,11 +150,7 @@ impl Step<'_> {
             _ if self.call.keys[0].starts_with("bowline:sem:") => true,
             (Some(old), _) if old.units >= *units && !self.resumes(*units) => {
                 // That of the guard, if the hold was handed off or has its next budget.
-                let kept = match self.call.args.get(9) {
-                    None | Some(Arg::Text("")) => old.token,
-                    Some(_) => number(&self.call, 9),
-                };
-                *token == kept && kept < highest + LARGEST_SPAN
+                *token == kept(&self.call).unwrap_or(old.token)
             }
             (_, Some(last)) if units < limit => token == last || tried(),
             _ => *token > highest,

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::view::{self, WRITE, client_of};
+use bowline::Call;
+
+use super::grants::{arg, kept};
+use super::view::{self, View, WRITE, client_of};
 use super::{Judge, State};
 
 /// What a guard tells of its hold: the key of the name, and whose it is. Several may be the same.
@@ -44,6 +47,19 @@ impl Known<'_> {
     pub(super) fn budget<'n>(&self, state: &'n State) -> Option<(u64, &'n String)> {
         let name = state.names.get(self.key).filter(|_| self.is_alone())?;
         name.granted.range(..=self.token).next_back().map(|(first, id)| (*first, id))
+    }
+}
+
+impl State {
+    /// I2: who gives a hold up for a smaller one keeps a token that its guard may have: the one that is stored, or
+    /// another one of a budget of that hold.
+    pub(super) fn never_had(&self, key: &str, call: &Call<'_>, before: &View) -> Option<String> {
+        let (token, old) = (kept(call)?, before.hold(arg(call, 0))?);
+        let (name, attempt) = (self.names.get(key)?, self.attempts.get(&old.id)?);
+        let budget = name.granted.range(..=token).next_back();
+        let is_its_own = budget.is_some_and(|(first, id)| *id == old.id && token < first + attempt.span.max(1));
+        let right = token == old.token || is_its_own || attempt.astray;
+        (!right).then(|| format!("I2 {} keeps the token {token}, which its guard never had", old.id))
     }
 }
 

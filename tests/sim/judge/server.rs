@@ -190,7 +190,8 @@ impl Judge {
                 Some(clients) => clients.contains(client_of(id)),
                 None => everyone || state.listeners.get(client_of(id)).is_some_and(|listener| listener.count > 0),
             };
-            Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)
+            let found = Step { call, word, before: &before, after: &after, now: server }.check(highest, listens);
+            found.or_else(|| state.never_had(lock, &call, &before))
         };
         self.found(found);
         if call.script.name().starts_with("permit_") && !matches!(verb(&call), "renew" | "inspect") {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use bowline::{LockGuard, Permit, Result};
+use bowline::{Held, LockGuard, Permit, Result};
 use futures::future::{BoxFuture, Either, select, select_all};
 
 use crate::executor::Process;
@@ -54,29 +54,55 @@ pub async fn long_cohort(mut stage: Stage) -> Played {
 
 /// The members of the cohort come back again and again, so that it asks ahead, and another process comes at some time.
 /// They take so long that no budget is used up before the next one is there, and so none is larger than the first.
-pub async fn busy_cohort(mut stage: Stage) -> Played {
+pub async fn busy_cohort(stage: Stage) -> Played {
+    busy(stage, |stage, process, fair| {
+        let lock = stage.lock(process);
+        Box::pin(async move { if fair { lock.lock().await } else { lock.lock().non_fair().await } })
+    })
+    .await
+}
+
+/// The same with writers.
+pub async fn busy_writers(stage: Stage) -> Played {
+    busy(stage, |stage, process, fair| {
+        let lock = stage.rw_lock(process);
+        Box::pin(async move { if fair { lock.write().await } else { lock.write().non_fair().await } })
+    })
+    .await
+}
+
+async fn busy<G: Held>(
+    mut stage: Stage,
+    acquires: impl Fn(&Stage, Process, bool) -> BoxFuture<'static, Result<G>>,
+) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
-    let (guard, waiting) = line(&stage, process, 3).await;
+    let stands = |stage: &Stage| {
+        let mut waiting = acquires(stage, process, false);
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting
+    };
+    let first = acquires(&stage, process, false).await.unwrap();
+    let mut waiting: VecDeque<_> = (0..4).map(|_| stands(&stage)).collect();
+    first.release().await.unwrap();
+    let mut guard = waiting.pop_front().unwrap().await.unwrap();
     let (section, before) = (stage.hop / 2, stage.random.below(5 * SPAN as u64));
-    let mut waiting: VecDeque<_> = waiting.into();
-    let mut guard = guard;
     for _ in 0..before {
         stage.sleep(section).await;
         guard.release().await.unwrap();
-        waiting.push_back(stands(&stage, process));
+        waiting.push_back(stands(&stage));
         guard = waiting.pop_front().unwrap().await.unwrap();
     }
-    let mut fair = pin!(stage.acquires(other));
+    let mut fair = pin!(stage.spawn(other, acquires(&stage, other, true)));
     let mut passed = 0;
     let fair = loop {
         stage.sleep(section).await;
         guard.release().await.unwrap();
-        waiting.push_back(stands(&stage, process));
+        waiting.push_back(stands(&stage));
         guard = match select(waiting.pop_front().unwrap(), &mut fair).await {
             Either::Left((next, _)) => next.unwrap(),
             Either::Right((fair, next)) => {
                 waiting.push_front(next);
-                break fair;
+                break fair.unwrap();
             }
         };
         // The last acquisitions happen before its ticket is queued, and before the grant is known.
@@ -87,6 +113,31 @@ pub async fn busy_cohort(mut stage: Stage) -> Played {
     let next = waiting.pop_front().unwrap();
     let _guard = stage.within(4 * stage.hop + MS, "I3 the cohort waits for its turn", next).await?.unwrap();
     Ok(())
+}
+
+/// A writer becomes a reader after its hold was handed off, at a time when its cohort may have the next budget.
+pub async fn downgraded_cohort(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let writes = || {
+        let lock = stage.rw_lock(process);
+        let mut waiting: BoxFuture<'static, _> = Box::pin(async move { lock.write().non_fair().await });
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waiting
+    };
+    let mut guard = stage.rw_lock(process).write().non_fair().await.unwrap();
+    let waiting: Vec<_> = (0..=SPAN).map(|_| writes()).collect();
+    // After half of the budget it asks for the next one.
+    let turns = 1 + stage.random.below(SPAN as u64 - 1) as usize;
+    for next in waiting.into_iter().take(turns) {
+        guard.release().await.unwrap();
+        guard = next.await.unwrap();
+        stage.sleep(stage.hop / 2).await;
+    }
+    let token = guard.token();
+    let reading = guard.downgrade().await.unwrap();
+    must(reading.token() == token, "I2 a downgrade has changed the token")?;
+    let seen = stage.rw_lock(process).inspect().await.unwrap();
+    must(seen.readers.iter().any(|reader| reader.token == token), "I2 the server has another token")
 }
 
 /// The members of the cohort take their time, and another process waits.

@@ -33,3 +33,34 @@ fn permits_of_a_semaphore_do_not_ask_ahead() {
     assert!(cohort.hand_off_first(small_budget(&cohort)));
     assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty());
 }
+
+/// Its number is that of the units, and not that of the budget: the ticket is that of the same cohort.
+#[test]
+fn a_writers_ticket_queued_ahead_is_its_cohorts() {
+    for is_granted_first in [false, true] {
+        let cohort = cohort_with(Kind::ReadWrite, WRITE, 2);
+        assert!(cohort.hand_off_first(small_budget(&cohort)));
+        let asks = cohort.setup.engine.work(cohort.setup.now).ahead;
+        let (mut hold, budget) = cohort.held(0);
+        cohort.answer(&asks[0], QUEUED);
+        let granted = || {
+            let grant = Outcome::Granted { token: NEXT, counted_from: cohort.setup.now };
+            cohort
+                .setup
+                .engine
+                .change(|state| state.handoff_handler().decide(asks[0].attempt, grant, cohort.setup.now));
+        };
+        if is_granted_first {
+            granted();
+        }
+        assert!(!cohort.hand_off(&mut hold, budget), "the owner releases");
+        if !is_granted_first {
+            assert!(cohort.poll(1).is_none());
+            granted();
+        }
+        let Some(Turn::Attempt(handoff)) = cohort.poll(1) else { panic!("nobody has the grant") };
+        assert!(handoff.id == asks[0].attempt && handoff.is_decided);
+        cohort.setup.engine.drop_pending(handoff.id, None, cohort.setup.now);
+        cohort.ends(&hold);
+    }
+}
