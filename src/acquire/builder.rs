@@ -102,12 +102,12 @@ impl<G> Acquire<G> {
     /// - A hand-off budget serves at most 32 members, and the last of them at most
     ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues
     ///   up again behind the other waiters.
-    /// - The cohort of a [`Lock`](crate::Lock) or of writers that was granted without waiting asks for its next budget when half of
-    ///   the present one is used, and gets the budget only if no one else waits. A cohort that is alone therefore never
-    ///   waits for Redis. If a budget is used up before the next one is there, the one after that is twice as large, up
-    ///   to 512 members.
-    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort, or the grants of a semaphore
-    ///   that the cohort had when the waiter queued up.
+    /// - The cohort of a [`Lock`](crate::Lock) or of writers that was granted without waiting asks for its next budget
+    ///   when half of the present one is used, and gets the budget only if no one else waits. A cohort that is alone
+    ///   therefore never waits for Redis. If a budget is used up before the next one is there, the one after that is
+    ///   twice as large, up to 512 members.
+    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort, or the grants of a
+    ///   semaphore that the cohort had when the waiter queued up.
     /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks
     ///   Redis.
     /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients
