@@ -13,16 +13,20 @@ use crate::hold::guard::{RedissonFencedGuard, RedissonGuard};
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::SharedCounter;
+use crate::protocol::kind::Kind;
 use crate::protocol::limits::WRITE;
+use crate::protocol::timed_permits;
 
 pub use acquire::RedissonAcquire;
 pub use latch::RedissonCountDownLatch;
+pub use permit_semaphore::{RedissonPermitSemaphore, RedissonPermitState, RedissonPermitsState};
 pub use permits::RedissonPermits;
 pub use semaphore::RedissonSemaphore;
 
 mod acquire;
 mod changed;
 mod latch;
+mod permit_semaphore;
 mod permits;
 mod semaphore;
 
@@ -64,7 +68,7 @@ impl Redisson {
     /// the key of the name has the form of bowline's own keys (`<prefix>:<word>:{`) or of the counter of a fenced lock,
     /// the name is invalid. An invalid name is an error of the first operation. Sends nothing.
     pub fn lock(&self, name: &str) -> RedissonLock {
-        RedissonLock { primitive: self.primitive(name, false) }
+        RedissonLock { primitive: self.primitive(name, Kind::Redisson { fenced: false }) }
     }
 
     /// Returns the lock that Java programs get by `redisson.getFencedLock(name)`. Names are those of
@@ -73,7 +77,7 @@ impl Redisson {
     /// A Java program may use a name both for a lock and for a fenced lock, which exclude each other. Only holds of the
     /// fenced lock have tokens.
     pub fn fenced_lock(&self, name: &str) -> RedissonFencedLock {
-        RedissonFencedLock { primitive: self.primitive(name, true) }
+        RedissonFencedLock { primitive: self.primitive(name, Kind::Redisson { fenced: true }) }
     }
 
     /// Returns the latch that Java programs get by `redisson.getCountDownLatch(name)`. Names are those of
@@ -88,8 +92,17 @@ impl Redisson {
         RedissonSemaphore::new(self.counter(name, SharedCounter::semaphore))
     }
 
-    fn primitive(&self, name: &str, fenced: bool) -> Primitive {
-        Primitive::redisson(&self.source, name, &self.mapped(name), fenced)
+    /// Returns the semaphore that Java programs get by `redisson.getPermitExpirableSemaphore(name)`, whose permits have
+    /// ids and leases. Names are those of [`lock`](Self::lock). Sends nothing.
+    pub fn permit_semaphore(&self, name: &str) -> RedissonPermitSemaphore {
+        let keep = timed_permits::keep(self.source.context.config.command_timeout);
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        let permits = self.primitive(name, Kind::TimedPermit { keep });
+        RedissonPermitSemaphore::new(permits, self.counter(name, SharedCounter::semaphore))
+    }
+
+    fn primitive(&self, name: &str, kind: Kind) -> Primitive {
+        Primitive::redisson(&self.source, name, &self.mapped(name), kind)
     }
 
     fn counter(&self, name: &str, new: fn(&str, &str, &str) -> Result<SharedCounter>) -> Primitive<SharedCounter> {
