@@ -5,6 +5,7 @@ mod cancel;
 mod channel;
 mod clock;
 mod latch;
+mod permit_semaphore;
 mod semaphore;
 
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 
 // Permits that are given back.
 mod permits;
+// Those that expire.
+mod timed;
 
 use std::time::Duration;
 
