@@ -22,7 +22,7 @@ everywhere! {
     what_is_no_semaphore_is_an_error,
 }
 
-fn channel(name: &str) -> String {
+pub(crate) fn channel(name: &str) -> String {
     if name.contains('{') { format!("redisson_sc:{name}") } else { format!("redisson_sc:{{{name}}}") }
 }
 
