@@ -298,5 +298,6 @@ pub struct RedissonOwner {
     /// How often the owner has entered. A guard of bowline counts its own re-entries and stores 1.
     pub entries: u64,
     /// The rest of the lease. `None` if the lock does not expire, which no program intends.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text::optional", default))]
     pub remaining: Option<Duration>,
 }

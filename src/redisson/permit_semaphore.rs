@@ -258,5 +258,6 @@ pub struct RedissonPermitState {
     /// 32 hexadecimal digits, by which anybody may give the permit back.
     pub id: String,
     /// The rest of the lease. `None`: Java has taken the permit without a lease.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text::optional", default))]
     pub remaining: Option<Duration>,
 }

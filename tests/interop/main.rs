@@ -14,6 +14,7 @@ use bowline_testkit as support;
 #[macro_use]
 mod everywhere;
 
+mod changes;
 mod contention;
 mod ends;
 mod java;
