@@ -104,10 +104,14 @@ impl Scene {
         self.heard_by(&format!("redisson_lock__channel:{channel}"), clients).await;
     }
 
+    /// Whether messages go through shard channels.
+    pub(crate) fn has_shard_channels(&self) -> bool {
+        matches!(&self.servers, Servers::Cluster(cluster) if cluster.node(0).has_shard_channels())
+    }
+
     /// Waits until so many clients listen to the channel.
     pub(crate) async fn heard_by(&self, channel: &str, clients: i64) {
-        let is_sharded = matches!(&self.servers, Servers::Cluster(cluster) if cluster.node(0).has_shard_channels());
-        let count = if is_sharded { "SHARDNUMSUB" } else { "NUMSUB" };
+        let count = if self.has_shard_channels() { "SHARDNUMSUB" } else { "NUMSUB" };
         eventually(&format!("{clients} listen"), async || {
             let listeners = |server: &Server| {
                 let counted: (String, i64) =

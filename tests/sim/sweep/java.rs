@@ -12,6 +12,8 @@ use super::rivals::Rivals;
 use super::scene::{Fault, Scene};
 use crate::world::MS;
 
+pub mod timed;
+
 /// What the other client has when the operation begins, of both permits and of a latch of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Taken {
@@ -26,9 +28,6 @@ pub enum Taken {
 pub const SITUATIONS: [Taken; 3] = [Taken::None, Taken::All, Taken::Given];
 
 const PERMITS: u32 = 2;
-
-/// The semaphore whose permits have leases.
-const TIMED: &str = "timed";
 
 /// As long as a copy of a request may come, a background task may go on, and a channel is subscribed.
 const QUIET: Duration = Duration::from_millis(10_000 + 3_200 + 3_000);
@@ -69,37 +68,6 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "java acquire, with a lease",
-        start: |s| shared(s, |client| drops(async move { client.redisson().permit_semaphore(TIMED).acquire().await })),
-        ..PLAIN
-    },
-    Operation {
-        name: "java acquire, with a lease, timeout within a round trip",
-        start: |s| {
-            shared(s, |client| {
-                drops(async move { client.redisson().permit_semaphore(TIMED).acquire().timeout(MS).await })
-            })
-        },
-        fails: &[ErrorKind::TimedOut],
-        ..PLAIN
-    },
-    Operation {
-        name: "java try_acquire, with a lease",
-        start: |s| {
-            shared(s, |client| drops(async move { client.redisson().permit_semaphore(TIMED).try_acquire().await }))
-        },
-        ..PLAIN
-    },
-    Operation {
-        name: "a section with a java permit that has a lease",
-        start: |s| {
-            shared(s, |client| {
-                drops(async move { client.redisson().permit_semaphore(TIMED).acquire().await?.release().await })
-            })
-        },
-        ..PLAIN
-    },
-    Operation {
         name: "java wait",
         start: |s| shared(s, |client| drops(async move { client.redisson().count_down_latch("latch").wait().await })),
         ..PLAIN
@@ -120,25 +88,20 @@ impl Scene {
         let (rivals, tasks) = (Rivals::new(&self.world), self.machine.live().0);
         let (semaphore, latch) =
             (self.other.redisson().semaphore(NAME), self.other.redisson().count_down_latch("latch"));
-        let timed = self.other.redisson().permit_semaphore(TIMED);
-        let (of_all, is_taken) = ((semaphore.clone(), latch.clone(), timed.clone()), taken != Taken::None);
+        let (of_both, is_taken) = ((semaphore.clone(), latch.clone()), taken != Taken::None);
         let held = self.run("take", async move {
-            let (semaphore, latch, timed) = of_all;
+            let (semaphore, latch) = of_both;
             semaphore.try_set_permits(PERMITS).await.unwrap();
-            timed.try_set_permits(PERMITS).await.unwrap();
             if !is_taken {
                 return None;
             }
             latch.try_set_count(1).await.unwrap();
-            let permits = [timed.acquire().await.unwrap(), timed.acquire().await.unwrap()];
-            Some((semaphore.acquire_many(PERMITS).await.unwrap(), permits))
+            Some(semaphore.acquire_many(PERMITS).await.unwrap())
         });
-        let mut give = held.map(|(held, [one, other])| {
+        let mut give = held.map(|held| {
             let latch = latch.clone();
             async move {
                 latch.count_down().await?;
-                one.release().await?;
-                other.release().await?;
                 held.release().await
             }
         });
@@ -152,24 +115,13 @@ impl Scene {
         }
         let all = semaphore.clone();
         rivals.spawn("who takes all", Duration::ZERO, async move { all.acquire_many(PERMITS).await?.release().await });
-        let both = timed.clone();
-        rivals.spawn("who takes both", Duration::ZERO, async move {
-            let (one, other) = (both.acquire().await?, both.acquire().await?);
-            one.release().await?;
-            other.release().await
-        });
         self.others_are_served(operation, fault, &rivals, &ended, operation.robs);
         // No copy comes later.
         self.pass(QUIET.max(LATE));
         let there = self.run("look", async move { semaphore.available().await.unwrap() });
         self.must(there == u64::from(PERMITS), &format!("{there} permits are there"));
-        let there = self.run("look", async move { timed.inspect().await.unwrap() });
-        let is_whole = (there.available, there.acquired) == (PERMITS.into(), 0);
-        self.must(is_whole, &format!("of the permits with leases: {there:?}"));
-        let names = [NAME.as_bytes(), TIMED.as_bytes()];
-        let delete = "redis.call('DEL', KEYS[1]) return redis.call('DEL', KEYS[2])";
-        let deleted = self.server.nodes.server().eval(delete, &names, &[]);
-        self.must(deleted.is_ok(), "the semaphores are deleted");
+        let deleted = self.server.nodes.server().eval("return redis.call('DEL', KEYS[1])", &[NAME.as_bytes()], &[]);
+        self.must(deleted.is_ok(), "the semaphore is deleted");
         self.nothing_is_left(operation, fault, &subject, idle);
         // The simulated network keeps the reader of a channel until its link changes, and the other client's does not.
         let readers = self.machine.live().0.saturating_sub(tasks);
