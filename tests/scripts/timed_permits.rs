@@ -90,7 +90,9 @@ fn set(lab: &mut Lab, copy: Copy, new: u32) -> Result<bool, String> {
 }
 
 /// What is free and what is taken, and the ids that are listed, with what is left of their leases.
-fn looked(lab: &mut Lab, listed: usize) -> Result<(u64, u64, Vec<(String, i64)>), String> {
+type Looked = (u64, u64, Vec<(String, i64)>);
+
+fn looked(lab: &mut Lab, listed: usize) -> Result<Looked, String> {
     let sent = permits().inspect_timed(listed);
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("timed_inspect", &keys, &sent.words(), true, |words| {

@@ -63,7 +63,8 @@ async fn permits_with_leases_are_taken_and_given_back(env: Env) {
     let state = one.inspect().await.unwrap();
     let mut ids: Vec<_> = state.permits.iter().map(|permit| permit.id.clone()).collect();
     let mut own = vec![first.id(), second.id()];
-    (ids.sort(), own.sort());
+    ids.sort();
+    own.sort();
     assert_eq!((ids, state.available, state.acquired), (own, 0, 2));
     assert!(state.permits.iter().all(|permit| permit.remaining.unwrap() > HOUR / 2));
     a.counts.reset();
