@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::driver::retry::Retry;
@@ -22,6 +21,7 @@ pub use latch::RedissonCountDownLatch;
 pub use permit_semaphore::{RedissonPermitSemaphore, RedissonPermitState, RedissonPermitsState};
 pub use permits::RedissonPermits;
 pub use semaphore::RedissonSemaphore;
+pub use state::{RedissonLockState, RedissonOwner};
 
 mod acquire;
 mod changed;
@@ -29,6 +29,7 @@ mod latch;
 mod permit_semaphore;
 mod permits;
 mod semaphore;
+mod state;
 
 /// The locks of Java programs that use [Redisson](https://redisson.pro), as returned by
 /// [`Client::redisson`](crate::Client::redisson). Cheap to clone.
@@ -150,8 +151,7 @@ impl fmt::Debug for Redisson {
 ///
 /// # Examples
 /// ```no_run
-/// # use std::time::Duration;
-/// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+/// # /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
 /// let orders = client.redisson().lock("orders:42");
 /// let guard = orders.lock().timeout(Duration::from_secs(2)).await?;
 /// guard.protect(async { /* stops if the lease is lost */ }).await?;
@@ -277,27 +277,4 @@ async fn force_release(primitive: &Primitive) -> Result<bool> {
             scripts.force_release_shared(keys, owner, not_after)
         })
         .await
-}
-
-/// The state of a lock that Java programs share, as read by [`RedissonLock::inspect`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RedissonLockState {
-    /// The holder, or `None` if the lock is free.
-    pub holder: Option<RedissonOwner>,
-}
-
-/// The holder of a lock that Java programs share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RedissonOwner {
-    /// As it is stored: `<id of the Redisson client>:<id of the thread>`, or `<id of the bowline client>:<n>`.
-    pub owner: String,
-    /// How often the owner has entered. A guard of bowline counts its own re-entries and stores 1.
-    pub entries: u64,
-    /// The rest of the lease. `None` if the lock does not expire, which no program intends.
-    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text::optional", default))]
-    pub remaining: Option<Duration>,
 }

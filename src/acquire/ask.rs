@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use crate::acquire::request::Request;
 use crate::acquire::wait::{Asked, Waiter};
 use crate::context::Context;
-use crate::driver::channels::Announced;
 use crate::driver::retry::Retry;
 use crate::engine::attempt::Outcome;
 use crate::engine::lease::{Hold, answer_within};
@@ -144,7 +143,7 @@ async fn acquire(
         wait: request.wait,
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent, retry),
-        tries_channel: context.channels.is_untried(Announced::of(request.keys.kind)),
+        tries_channel: context.channels.is_untried(crate::driver::channels::Announced::of(request.keys.kind)),
     };
     let is_first = waiter.attempt.state.asked == 1;
     let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));

@@ -15,6 +15,7 @@ use crate::until::until;
 
 mod asked;
 mod count;
+mod granted;
 mod loss;
 mod regrant;
 mod state;
@@ -87,16 +88,6 @@ impl Hold {
             asked: AtomicBool::new(false),
             over: Event::new(),
         }
-    }
-
-    /// Sets how many replicas must acknowledge the grant and each renewal before they count.
-    pub(crate) fn acknowledged_by(self, replicas: u32) -> Self {
-        Self { replicas, ..self }
-    }
-
-    /// Sets whether the request was sent more than once.
-    pub(crate) fn sent_again(self, resent: bool) -> Self {
-        Self { resent, ..self }
     }
 
     /// The time until the holder must stop. Zero if it must have stopped already.

@@ -45,8 +45,8 @@ impl AttemptId {
         text
     }
 
-    /// The id of a permit in the format of Redisson: 16 bytes in hexadecimal digits. Clients have random ids, so that no
-    /// two attempts have the same one.
+    /// The id of a permit in the format of Redisson: 16 bytes in hexadecimal digits. Clients have random ids, so that
+    /// no two attempts have the same one.
     pub(crate) fn permit(self) -> String {
         format!("{:032x}", self.client.as_u128() ^ u128::from(self.n).rotate_left(64))
     }

@@ -15,8 +15,8 @@ use crate::protocol::timed_permits::{self, TimedInspected};
 use crate::redisson::acquire::{check, check_change};
 use crate::redisson::changed::{changed, give};
 
-/// A semaphore that Java programs use as an `RPermitExpirableSemaphore`: a named number of permits, each of which has an
-/// id and a lease.
+/// A semaphore that Java programs use as an `RPermitExpirableSemaphore`: a named number of permits, each of which has
+/// an id and a lease.
 ///
 /// Returned by [`Redisson::permit_semaphore`](crate::Redisson::permit_semaphore). A handle is cheap to make and to
 /// clone, and stores nothing in Redis.
@@ -26,8 +26,8 @@ use crate::redisson::changed::{changed, give};
 ///   [`LockGuard`](crate::LockGuard), if the clocks of the Java programs are right and the settings agree.
 /// - A permit of bowline is renewed by the watchdog for as long as its guard lives. The permits of a program that dies
 ///   are free again after one lease.
-/// - Each call of bowline takes or gives once, even if its request is sent several times. What a dropped acquisition may
-///   have taken is given back in the background, and ends with its lease at the latest.
+/// - Each call of bowline takes or gives once, even if its request is sent several times. What a dropped acquisition
+///   may have taken is given back in the background, and ends with its lease at the latest.
 /// - A release wakes those who wait, in both languages, by a message. If the message is lost, a waiter of bowline asks
 ///   again when the next lease ends, or after a third of its client's lease if that is earlier.
 ///
@@ -142,9 +142,10 @@ impl RedissonPermitSemaphore {
     /// [`expires_after`](Acquire::expires_after) takes it for a fixed lease, as `acquire(lease, unit)` does in Java.
     ///
     /// There is no queue: [`fair`](Acquire::fair), [`max_waiters`](Acquire::max_waiters) and
-    /// [`retained`](Acquire::retained) are [`InvalidInput`](ErrorKind::InvalidInput) errors. So is a name which Redisson
-    /// cannot use in a cluster either. The errors of a connection that cannot subscribe to the channel of the semaphore
-    /// are those of the acquisition. The first acquisition of a client tries whether its user may publish there.
+    /// [`retained`](Acquire::retained) are [`InvalidInput`](ErrorKind::InvalidInput) errors. So is a name which
+    /// Redisson cannot use in a cluster either. The errors of a connection that cannot subscribe to the channel of the
+    /// semaphore are those of the acquisition. The first acquisition of a client tries whether its user may publish
+    /// there.
     ///
     /// On one server and behind sentinels, a client has one connection more for each name that it waits for. After each
     /// message, each waiting acquisition sends a request.

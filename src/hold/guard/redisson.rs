@@ -38,13 +38,13 @@ impl RedissonFencedGuard {
     }
 }
 
-/// A permit of a [`RedissonPermitSemaphore`](crate::RedissonPermitSemaphore). [`release`](Self::release) gives the permit
-/// back and waits for the server. A drop gives it back in the background.
+/// A permit of a [`RedissonPermitSemaphore`](crate::RedissonPermitSemaphore). [`release`](Self::release) gives the
+/// permit back and waits for the server. A drop gives it back in the background.
 ///
 /// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they and the Java programs have
 /// at most as many permits as were set, with the exceptions of [`LockGuard`](crate::LockGuard). In addition, a Java
-/// program whose clock is ahead of the server's may take the permit before its lease has ended: the guard is lost at its
-/// next renewal then.
+/// program whose clock is ahead of the server's may take the permit before its lease has ended: the guard is lost at
+/// its next renewal then.
 #[must_use = "the permit is given back when the guard is dropped"]
 pub struct RedissonPermitGuard {
     pub(crate) owned: Share,

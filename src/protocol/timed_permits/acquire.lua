@@ -2,12 +2,12 @@
 -- KEYS: counter leases mark
 -- ARGV: permit_id lease_ms not_after_ms channel how probe
 -- Reply: GRANTED token now | BUSY ttl_ms more now | STALE now
--- permit_id is 32 hexadecimal digits, and of one attempt only: a second copy of the call finds the permit, and its lease
--- begins anew, but is not shortened. After the end of the permit, timed_release leaves a mark, by which later copies
--- take nothing. The token is always 0: there is none. ttl_ms is the time until the lease of some permit ends, or until
--- the mark is gone; -1 if no permit is taken. more is 1 if there are more permits to give back whose leases are over.
--- not_after_ms 0 means no limit. probe is a channel to which the right to publish is tried, or empty. how is that of the
--- fragment publish.
+-- permit_id is 32 hexadecimal digits, and of one attempt only: a second copy of the call finds the permit, and its
+-- lease begins anew, but is not shortened. After the end of the permit, timed_release leaves a mark, by which later
+-- copies take nothing. The token is always 0: there is none. ttl_ms is the time until the lease of some permit ends, or
+-- until the mark is gone; -1 if no permit is taken. more is 1 if there are more permits to give back whose leases are
+-- over. not_after_ms 0 means no limit. probe is a channel to which the right to publish is tried, or empty. how is that
+-- of the fragment publish.
 
 local KEYS, ARGV = KEYS, ARGV
 local counter, leases, mark = KEYS[1], KEYS[2], KEYS[3]

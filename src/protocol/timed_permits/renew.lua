@@ -3,10 +3,10 @@
 -- KEYS: leases...
 -- ARGV: [permit_id lease_ms longest_ms extended]...
 -- Reply: now [held]...
--- held is an empty string if the lease of the permit is not over; the number 0 if it is, -1 if the key has a wrong type.
--- lease_ms 0 looks without renewing; a lease that lasts longer is not shortened. longest_ms and extended are those of
--- other renewals, and not read. Every other error is raised: a server that takes no writes has not said that a lease is
--- over.
+-- held is an empty string if the lease of the permit is not over; the number 0 if it is, -1 if the key has a wrong
+-- type. lease_ms 0 looks without renewing; a lease that lasts longer is not shortened. longest_ms and extended are
+-- those of other renewals, and not read. Every other error is raised: a server that takes no writes has not said that a
+-- lease is over.
 
 local counter, leases
 --@include clock

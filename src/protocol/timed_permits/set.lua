@@ -3,8 +3,8 @@
 -- ARGV: new not_after_ms known_until_ms resent channel how
 -- Reply: SET now | STALE now
 -- If more permits are taken, the number of free ones is below zero until enough of them are given back. A second copy
--- of a call changes nothing, see the fragment mark. The message is the number of free permits, if that grows. how is that
--- of the fragment publish.
+-- of a call changes nothing, see the fragment mark. The message is the number of free permits, if that grows. how is
+-- that of the fragment publish.
 
 local counter, leases, mark = KEYS[1], KEYS[2], KEYS[3]
 local new, not_after, known_until, resent = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'

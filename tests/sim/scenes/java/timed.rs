@@ -56,8 +56,8 @@ async fn all_are_back(stage: &Stage, semaphore: &RedissonPermitSemaphore) -> Pla
     must((state.available, state.acquired) == (PERMITS, 0), "I8 a permit is lost, or there is one more")
 }
 
-/// Acquisitions of permits are given up, and permits given back, at any moment, also while requests and answers are lost
-/// or late: all permits come back. Java's release wakes the one who waits, and so does the end of Java's lease.
+/// Acquisitions of permits are given up, and permits given back, at any moment, also while requests and answers are
+/// lost or late: all permits come back. Java's release wakes the one who waits, and so does the end of Java's lease.
 pub async fn timed_permits_with_java(mut stage: Stage) -> Played {
     stage.server.unwatched();
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
