@@ -129,6 +129,7 @@ impl Trouble {
             "java_try_permit",
             "java_inspect_permits",
             "java_release_permit",
+            "java_release_id",
         ]
         .contains(&operation);
         match self {

@@ -133,7 +133,7 @@ async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
 /// A task with a lease of its own waits beside the cohort, which has more members than a hand-off budget. Messages are
 /// lost. The lease is an hour, so the cohort goes on when its own message has not come for a while.
 async fn a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR).handoff_time(ms(60_000))).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR).handoff_time(ms(10_000))).await;
     let lock = client.redisson().lock("a");
     let held = lock.lock().await.unwrap();
     let other = env.spawn({
