@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-#[cfg(doc)]
-use crate::redisson::RedissonLock;
-
-/// The state of a lock that Java programs share, as read by [`RedissonLock::inspect`].
+/// The state of a lock that Java programs share, as read by [`RedissonLock::inspect`](crate::RedissonLock::inspect).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
