@@ -151,7 +151,8 @@ impl fmt::Debug for Redisson {
 ///
 /// # Examples
 /// ```no_run
-/// # /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+/// # use std::time::Duration;
+/// # async fn example(client: bowline::Client) -> bowline::Result<()> {
 /// let orders = client.redisson().lock("orders:42");
 /// let guard = orders.lock().timeout(Duration::from_secs(2)).await?;
 /// guard.protect(async { /* stops if the lease is lost */ }).await?;
