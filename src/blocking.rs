@@ -74,6 +74,7 @@ mod names;
 mod once;
 mod red_lock;
 mod redisson;
+mod redisson_permit_semaphore;
 mod redisson_semaphore;
 mod rw_lock;
 mod semaphore;
@@ -88,7 +89,8 @@ pub use client::{connect, connect_with};
 pub use double_barrier::DoubleBarrier;
 pub use election::{Election, Leadership};
 pub use guard::{
-    Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard,
+    Guard, LockGuard, MultiGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, RedissonPermitGuard,
+    UpgradableGuard, WriteGuard,
 };
 pub use latch::CountDownLatch;
 pub use limiter::RateLimiter;
@@ -99,6 +101,7 @@ pub use names::Names;
 pub use once::Once;
 pub use red_lock::{RedLock, RedLockBuilder};
 pub use redisson::{Redisson, RedissonCountDownLatch, RedissonFencedLock, RedissonLock};
+pub use redisson_permit_semaphore::RedissonPermitSemaphore;
 pub use redisson_semaphore::{RedissonPermits, RedissonSemaphore};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;

@@ -40,9 +40,9 @@ impl Primitive {
         Self { source: source.clone(), keys }
     }
 
-    /// A lock in the format of Redisson, whose key is `mapped`.
-    pub(crate) fn redisson(source: &Arc<HoldSource>, name: &str, mapped: &str, fenced: bool) -> Self {
-        let keys = Keys::redisson(&source.context.config.prefix, name, mapped, fenced).map(Arc::new);
+    /// A lock or a permit in the format of Redisson, whose key is `mapped`.
+    pub(crate) fn redisson(source: &Arc<HoldSource>, name: &str, mapped: &str, kind: Kind) -> Self {
+        let keys = Keys::redisson(&source.context.config.prefix, name, mapped, kind).map(Arc::new);
         Self { source: source.clone(), keys }
     }
 

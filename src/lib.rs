@@ -107,7 +107,7 @@ pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use hold::guard::{
     Held, LockGuard, LossSignal, MergeError, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard,
-    Reentrant, UpgradableGuard, WriteGuard,
+    RedissonPermitGuard, Reentrant, UpgradableGuard, WriteGuard,
 };
 pub use hold::hold_handle::HoldHandle;
 pub use holder::Holder;
@@ -141,7 +141,8 @@ pub use redis::redis_1;
 pub use redis::{Asked, ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
 pub use redisson::{
     Redisson, RedissonAcquire, RedissonCountDownLatch, RedissonFencedLock, RedissonLock, RedissonLockState,
-    RedissonOwner, RedissonPermits, RedissonSemaphore,
+    RedissonOwner, RedissonPermitSemaphore, RedissonPermitState, RedissonPermits, RedissonPermitsState,
+    RedissonSemaphore,
 };
 pub use revoke::{Revoked, Whose};
 pub use runtime::Executor;

@@ -36,6 +36,7 @@ pub(crate) mod seen;
 pub(crate) mod shared_counter;
 pub(crate) mod slot;
 pub(crate) mod ticket;
+pub(crate) mod timed_permits;
 pub(crate) mod token;
 pub(crate) mod vote;
 #[cfg(feature = "_wire")]

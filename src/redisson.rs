@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::driver::retry::Retry;
@@ -13,18 +12,24 @@ use crate::hold::guard::{RedissonFencedGuard, RedissonGuard};
 use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::SharedCounter;
+use crate::protocol::kind::Kind;
 use crate::protocol::limits::WRITE;
+use crate::protocol::timed_permits;
 
 pub use acquire::RedissonAcquire;
 pub use latch::RedissonCountDownLatch;
+pub use permit_semaphore::{RedissonPermitSemaphore, RedissonPermitState, RedissonPermitsState};
 pub use permits::RedissonPermits;
 pub use semaphore::RedissonSemaphore;
+pub use state::{RedissonLockState, RedissonOwner};
 
 mod acquire;
 mod changed;
 mod latch;
+mod permit_semaphore;
 mod permits;
 mod semaphore;
+mod state;
 
 /// The locks of Java programs that use [Redisson](https://redisson.pro), as returned by
 /// [`Client::redisson`](crate::Client::redisson). Cheap to clone.
@@ -64,7 +69,7 @@ impl Redisson {
     /// the key of the name has the form of bowline's own keys (`<prefix>:<word>:{`) or of the counter of a fenced lock,
     /// the name is invalid. An invalid name is an error of the first operation. Sends nothing.
     pub fn lock(&self, name: &str) -> RedissonLock {
-        RedissonLock { primitive: self.primitive(name, false) }
+        RedissonLock { primitive: self.primitive(name, Kind::Redisson { fenced: false }) }
     }
 
     /// Returns the lock that Java programs get by `redisson.getFencedLock(name)`. Names are those of
@@ -73,7 +78,7 @@ impl Redisson {
     /// A Java program may use a name both for a lock and for a fenced lock, which exclude each other. Only holds of the
     /// fenced lock have tokens.
     pub fn fenced_lock(&self, name: &str) -> RedissonFencedLock {
-        RedissonFencedLock { primitive: self.primitive(name, true) }
+        RedissonFencedLock { primitive: self.primitive(name, Kind::Redisson { fenced: true }) }
     }
 
     /// Returns the latch that Java programs get by `redisson.getCountDownLatch(name)`. Names are those of
@@ -88,8 +93,17 @@ impl Redisson {
         RedissonSemaphore::new(self.counter(name, SharedCounter::semaphore))
     }
 
-    fn primitive(&self, name: &str, fenced: bool) -> Primitive {
-        Primitive::redisson(&self.source, name, &self.mapped(name), fenced)
+    /// Returns the semaphore that Java programs get by `redisson.getPermitExpirableSemaphore(name)`, whose permits have
+    /// ids and leases. Names are those of [`lock`](Self::lock). Sends nothing.
+    pub fn permit_semaphore(&self, name: &str) -> RedissonPermitSemaphore {
+        let keep = timed_permits::keep(self.source.context.config.command_timeout);
+        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        let permits = self.primitive(name, Kind::TimedPermit { keep });
+        RedissonPermitSemaphore::new(permits, self.counter(name, SharedCounter::semaphore))
+    }
+
+    fn primitive(&self, name: &str, kind: Kind) -> Primitive {
+        Primitive::redisson(&self.source, name, &self.mapped(name), kind)
     }
 
     fn counter(&self, name: &str, new: fn(&str, &str, &str) -> Result<SharedCounter>) -> Primitive<SharedCounter> {
@@ -264,26 +278,4 @@ async fn force_release(primitive: &Primitive) -> Result<bool> {
             scripts.force_release_shared(keys, owner, not_after)
         })
         .await
-}
-
-/// The state of a lock that Java programs share, as read by [`RedissonLock::inspect`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RedissonLockState {
-    /// The holder, or `None` if the lock is free.
-    pub holder: Option<RedissonOwner>,
-}
-
-/// The holder of a lock that Java programs share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RedissonOwner {
-    /// As it is stored: `<id of the Redisson client>:<id of the thread>`, or `<id of the bowline client>:<n>`.
-    pub owner: String,
-    /// How often the owner has entered. A guard of bowline counts its own re-entries and stores 1.
-    pub entries: u64,
-    /// The rest of the lease. `None` if the lock does not expire, which no program intends.
-    pub remaining: Option<Duration>,
 }

@@ -143,7 +143,7 @@ async fn acquire(
         wait: request.wait,
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent, retry),
-        tries_channel: context.channels.is_untried(crate::driver::channels::Announced::Locks),
+        tries_channel: context.channels.is_untried(crate::driver::channels::Announced::of(request.keys.kind)),
     };
     let is_first = waiter.attempt.state.asked == 1;
     let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));

@@ -18,10 +18,20 @@ use crate::connection::Topology;
 use crate::driver::channels::Announced;
 use crate::error::Result;
 use crate::jitter::Jitter;
+use crate::protocol::kind::Kind;
 use crate::tuning::{LEFT_TO_OTHERS, OWN_MESSAGE};
 
 /// The server counts in whole milliseconds, and the key may be there for a moment longer.
 const SLACK: Duration = Duration::from_millis(1);
+
+/// When to ask again if no message comes: when the lease in the way has passed. A permit is also given back that ends
+/// later than others, by a message that may be lost, and some permits never end.
+fn rest(kind: Kind, left: Option<Duration>, lease: Duration) -> Duration {
+    match kind {
+        Kind::TimedPermit { .. } => left.map_or(lease / 3, |left| left.min(lease / 3)),
+        _ => left.unwrap_or(lease),
+    }
+}
 
 /// Asks the server until the lock is free, or once if the request does not wait.
 pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<AcquireAnswer> {
@@ -36,10 +46,12 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
         news.asks();
         let own = u64::from(context.channels.is_subscribed(channel));
         let answer = ask::ask(request, waiter).await?;
-        context.channels.set_tried(Announced::Locks);
+        context.channels.set_tried(Announced::of(request.keys.kind));
         let rest = match answer {
             // Without a TTL, another program has written the lock, and it is looked at as often as one of this client.
-            AcquireAnswer::Busy { left, .. } if request.wait => left.unwrap_or(context.config.lease) + SLACK,
+            AcquireAnswer::Busy { left, .. } if request.wait => {
+                rest(request.keys.kind, left, context.config.lease) + SLACK
+            }
             AcquireAnswer::Released(listeners) => {
                 // With replicas, others may listen where the server does not count them.
                 let Topology { publish_counts_everyone, fails_over, .. } = context.connection.topology();

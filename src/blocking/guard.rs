@@ -72,6 +72,9 @@ pub type RedissonGuard<T = ThisThread> = Guard<crate::RedissonGuard, T>;
 /// A held fenced lock that Java programs share, with the methods of [`Guard`] and of
 /// [`bowline::RedissonFencedGuard`](crate::RedissonFencedGuard).
 pub type RedissonFencedGuard<T = ThisThread> = Guard<crate::RedissonFencedGuard, T>;
+/// A permit that Java programs share, with the methods of [`Guard`] and of
+/// [`bowline::RedissonPermitGuard`](crate::RedissonPermitGuard). It has no holder, so it may move to any thread.
+pub type RedissonPermitGuard = Guard<crate::RedissonPermitGuard, AnyThread>;
 /// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no
 /// holder, so they may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;

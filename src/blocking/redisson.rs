@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::acquire::{Acquire, TryAcquire};
+use super::redisson_permit_semaphore::RedissonPermitSemaphore;
 use super::redisson_semaphore::RedissonSemaphore;
 use super::thread::{block, this_thread};
 use crate::{Executor, LatchWait, RedissonLockState, Result};
@@ -42,6 +43,12 @@ impl Redisson {
     /// Returns the semaphore `name`: see [`bowline::Redisson::semaphore`](crate::Redisson::semaphore).
     pub fn semaphore(&self, name: &str) -> RedissonSemaphore {
         RedissonSemaphore::new(self.inner.semaphore(name), &self.executor)
+    }
+
+    /// Returns the semaphore `name`, whose permits have leases: see
+    /// [`bowline::Redisson::permit_semaphore`](crate::Redisson::permit_semaphore).
+    pub fn permit_semaphore(&self, name: &str) -> RedissonPermitSemaphore {
+        RedissonPermitSemaphore::new(self.inner.permit_semaphore(name), &self.executor)
     }
 }
 

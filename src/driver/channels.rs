@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::mutex::lock;
+use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 use shared::{Channel, Shared, Subscription};
 
@@ -21,6 +22,13 @@ mod shared;
 pub(crate) enum Announced {
     Locks,
     Permits,
+}
+
+impl Announced {
+    /// What a release of a hold of that kind announces.
+    pub(crate) fn of(kind: Kind) -> Self {
+        if let Kind::TimedPermit { .. } = kind { Self::Permits } else { Self::Locks }
+    }
 }
 
 /// The channels of a client. They end when it is dropped.

@@ -99,11 +99,11 @@ impl SortedSet {
         self.order.iter().map(|(score, member)| (member, score.0))
     }
 
-    pub(super) fn range(&self, min: Bound, max: Bound) -> impl Iterator<Item = &Vec<u8>> {
+    pub(super) fn range(&self, min: Bound, max: Bound) -> impl Iterator<Item = (&Vec<u8>, f64)> {
         self.order
             .range((Score(min.value + 0.0), Vec::new())..)
             .skip_while(move |(score, _)| !min.admits_above(score.0))
             .take_while(move |(score, _)| max.admits_below(score.0))
-            .map(|(_, member)| member)
+            .map(|(score, member)| (member, score.0))
     }
 }

@@ -15,6 +15,7 @@ use crate::until::until;
 
 mod asked;
 mod count;
+mod granted;
 mod loss;
 mod regrant;
 mod state;
@@ -52,6 +53,8 @@ pub(crate) struct Hold {
     pub(crate) term: Term,
     /// How many replicas must acknowledge the grant and each renewal before they count.
     pub(crate) replicas: u32,
+    /// Whether the request was sent more than once, so that a copy of it may still be executed.
+    pub(crate) resent: bool,
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: AtomicState,
@@ -79,16 +82,12 @@ impl Hold {
             lease,
             term,
             replicas: 0,
+            resent: false,
             longest: AtomicU64::new(millis(lease)),
             state: AtomicState::held(deadline),
             asked: AtomicBool::new(false),
             over: Event::new(),
         }
-    }
-
-    /// Sets how many replicas must acknowledge the grant and each renewal before they count.
-    pub(crate) fn acknowledged_by(self, replicas: u32) -> Self {
-        Self { replicas, ..self }
     }
 
     /// The time until the holder must stop. Zero if it must have stopped already.
@@ -187,7 +186,7 @@ impl Hold {
     pub(crate) fn succeed(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<(Self, Instant)> {
         let passed_on = |state| self.passes_on(state, now, least).map(|_| LeaseState::Released);
         let deadline = self.passes_on(self.state.update(passed_on).ok()?, now, least)?;
-        let Self { keys, id, amount, lease, term, replicas, .. } = self;
+        let Self { keys, id, amount, lease, term, replicas, resent, .. } = self;
         let token = self.next_token(token);
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
         // The server was asked about the same hold, as after a hand-off in place.
@@ -195,7 +194,7 @@ impl Hold {
         if self.is_asked_to_release() {
             successor.set_asked_to_release();
         }
-        Some((successor.acknowledged_by(*replicas), deadline))
+        Some((successor.acknowledged_by(*replicas).sent_again(*resent), deadline))
     }
 
     /// As [`succeed`](Self::succeed), but this hold becomes its own successor. Only for a hold to which none but its

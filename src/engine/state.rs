@@ -128,7 +128,7 @@ impl State {
         let Grant { amount, token, term, deadline, replicas, at_first } = grant;
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
         let hold = Hold::new(keys, id, amount, token, lease, term, deadline);
-        let hold = Arc::new(hold.acknowledged_by(replicas));
+        let hold = Arc::new(hold.acknowledged_by(replicas).sent_again(!at_first));
         if is_asked_for {
             hold.set_asked_to_release();
         }

@@ -33,7 +33,7 @@ pub use loss::NamedLoss;
 pub use merge::MergeError;
 pub use permit::Permit;
 pub(crate) use protect::protect;
-pub use redisson::{RedissonFencedGuard, RedissonGuard};
+pub use redisson::{RedissonFencedGuard, RedissonGuard, RedissonPermitGuard};
 pub(crate) use several::release_all;
 pub(crate) use share::Share;
 pub use signal::LossSignal;
@@ -259,7 +259,7 @@ macro_rules! guards {
     )+};
 }
 
-guards!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);
+guards!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard, RedissonPermitGuard);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {

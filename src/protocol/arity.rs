@@ -22,7 +22,7 @@ use super::rate::{self, TakeArgs};
 use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
-use super::{barrier, client, election, mutex, names, once, redisson, shared_counter, vote};
+use super::{barrier, client, election, mutex, names, once, redisson, shared_counter, timed_permits, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
@@ -34,7 +34,7 @@ struct Calls(Vec<(&'static Script, usize, usize)>);
 
 impl Calls {
     fn add<T>(&mut self, call: ScriptCall<'_, T>) {
-        self.0.push((call.script, call.keys.len(), call.args.len()));
+        self.0.push((call.script, call.keys().len(), call.args.len()));
     }
 
     fn add_all_of(&mut self, kind: Kind, id: AttemptId) {
@@ -47,7 +47,7 @@ impl Calls {
             self.add(resource.cancel(&keys, SITE, ticket, true));
             resource.heartbeat(&keys, SITE, &[(ticket, LEASE); REPEATS]).into_iter().for_each(|call| self.add(call));
             let Some(held) = resource.held() else { return };
-            self.add(held.release(&keys, SITE, id));
+            self.add(held.release(&keys, SITE, id, true));
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
             let ahead = AheadArgs { held: id, known: Token::new(1), budget: 2, ticket, not_after: 0 };
             held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
@@ -129,9 +129,13 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::leave((&keys, id), (&turns, id)));
     calls.add(vote::view(&keys));
 
-    let keys = Keys::redisson("p", "n", "n", true).unwrap();
+    let keys = Keys::redisson("p", "n", "n", Kind::Redisson { fenced: true }).unwrap();
     calls.add(redisson::force_release(&keys, SITE, "owner", 0));
     calls.add(redisson::inspect(&keys));
+    let keys = Keys::redisson("p", "n", "n", Kind::TimedPermit { keep: 7 }).unwrap();
+    calls.add(timed_permits::release_id(&keys, SITE, &id.permit(), id, LEASE));
+    calls.add(timed_permits::set(&keys, SITE, copy, 3));
+    calls.add(timed_permits::inspect(&keys, 3));
     let counter = (&SharedCounter::latch("p", "n", "n").unwrap(), "mark");
     calls.add(shared_counter::set(counter, SITE, copy, 3));
     calls.add(shared_counter::take(counter, SITE, copy, (1, true)));

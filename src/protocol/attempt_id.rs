@@ -45,6 +45,12 @@ impl AttemptId {
         text
     }
 
+    /// The id of a permit in the format of Redisson: 16 bytes in hexadecimal digits. Clients have random ids, so that
+    /// no two attempts have the same one.
+    pub(crate) fn permit(self) -> String {
+        format!("{:032x}", self.client.as_u128() ^ u128::from(self.n).rotate_left(64))
+    }
+
     /// Reads an id that was found in Redis or in a message, which another program may have written.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (client, number) = text.split_once(':')?;
@@ -93,5 +99,6 @@ mod tests {
             assert_eq!(AttemptId::parse(&junk), None, "{junk:?}");
         }
         assert!(!format!("{id:?}").contains(&id.client.to_string()));
+        assert_eq!(id.permit(), "000000000000000c0000000000000007");
     }
 }

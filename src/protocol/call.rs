@@ -1,5 +1,6 @@
 //! A script with its keys and arguments, and how its reply is read.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::failure::Failure;
@@ -35,7 +36,9 @@ pub(crate) struct Site<'a> {
 /// A typed call: nothing is sent until [`Scripts::send`].
 pub(crate) struct ScriptCall<'a, T> {
     pub(super) script: &'static Script,
-    pub(super) keys: Vec<&'a str>,
+    keys: Vec<&'a str>,
+    /// One more key, which was spelled for this call.
+    mark: Option<Box<str>>,
     pub(super) args: Vec<Word<'a>>,
     /// The number of entries in the reply, for calls about several holds or tickets.
     entries: usize,
@@ -101,7 +104,8 @@ impl<'a> Scripts<'a> {
     ) -> Result<T, Failure> {
         let explained = {
             let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
-            match self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await {
+            let keys = call.keys();
+            match self.connection.run(Call { within, ..Call::new(call.script, &keys, &args) }).await {
                 Err(error) if is_told && is_about_types(&error) => self.explained(call.script, &call.keys, error),
                 reply => return Ok(decode(call.script, &reply?, call.entries, call.read)?),
             }
@@ -114,8 +118,9 @@ impl Scripts<'_> {
     /// Sends several calls at once. The answers are in the order of the calls, and one error does not affect the other
     /// calls.
     pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
-        let args = words(calls);
-        let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
+        let (keys, args) = words(calls);
+        let batch = calls.iter().zip(&keys).zip(&args);
+        let batch = batch.map(|((call, keys), args)| Call::new(call.script, keys, args).within(within));
         let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
         let read = |(call, reply): (&ScriptCall<'_, T>, Result<_, _>)| {
             Ok(decode(call.script, &reply?, call.entries, call.read)?)
@@ -155,9 +160,9 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<(T, u32), Failure>> {
-        let args = words(calls);
-        let batch: Vec<_> =
-            calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args)).collect();
+        let (keys, args) = words(calls);
+        let batch = calls.iter().zip(&keys).zip(&args).map(|((call, keys), args)| Call::new(call.script, keys, args));
+        let batch: Vec<_> = batch.collect();
         let answers = self.connection.run_acknowledged(&batch, replicas, within).await;
         let read = |(call, answer): (&ScriptCall<'_, T>, Result<Acknowledged, ConnectionError>)| {
             let Acknowledged { reply, replicas } = answer?;
@@ -171,19 +176,35 @@ fn is_about_types(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::Refused { code, .. } if code == "WRONGTYPE")
 }
 
-fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {
-    calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect()
+/// The keys and the arguments of several calls.
+type Words<'a> = (Vec<Cow<'a, [&'a str]>>, Vec<Vec<Arg<'a>>>);
+
+fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Words<'a> {
+    calls.iter().map(|call| (call.keys(), call.args.iter().map(Word::as_arg).collect())).unzip()
 }
 
 impl<'a, T> ScriptCall<'a, T> {
     pub(super) fn new(script: &'static Script, keys: impl Iterator<Item = &'a str>, read: Read<T>) -> Self {
-        Self { script, keys: keys.collect(), args: Vec::with_capacity(11), entries: 0, read }
+        Self { script, keys: keys.collect(), mark: None, args: Vec::with_capacity(11), entries: 0, read }
+    }
+
+    /// Adds the key of a mark.
+    pub(super) fn marked(self, mark: String) -> Self {
+        Self { mark: Some(mark.into()), ..self }
+    }
+
+    /// The keys, in the order of `KEYS` in the script.
+    pub(super) fn keys(&self) -> Cow<'_, [&str]> {
+        match &self.mark {
+            None => Cow::Borrowed(&self.keys),
+            Some(mark) => self.keys.iter().copied().chain([&**mark]).collect(),
+        }
     }
 
     /// The same call, whose reply is read in another way.
     pub(super) fn read_as<U>(self, read: Read<U>) -> ScriptCall<'a, U> {
-        let Self { script, keys, args, entries, .. } = self;
-        ScriptCall { script, keys, args, entries, read }
+        let Self { script, keys, mark, args, entries, .. } = self;
+        ScriptCall { script, keys, mark, args, entries, read }
     }
 }
 

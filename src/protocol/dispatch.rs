@@ -53,8 +53,9 @@ impl Scripts<'_> {
         self.send_one_acknowledged(call, replicas, within).await
     }
 
-    pub(crate) async fn release(self, keys: &Keys, id: AttemptId) -> Result<Released, Failure> {
-        self.send(keys.kind.held(|held| held.release(keys, self.site(keys), id))?).await
+    /// `resent`: a copy of the request that was granted may still be executed.
+    pub(crate) async fn release(self, keys: &Keys, id: AttemptId, resent: bool) -> Result<Released, Failure> {
+        self.send(keys.kind.held(|held| held.release(keys, self.site(keys), id, resent))?).await
     }
 
     /// Releases the hold and queues up a ticket with its time to live, in one step.

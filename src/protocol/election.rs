@@ -75,7 +75,7 @@ impl Resource for Leading {
 
 impl Held for Leading {
     /// Also notes that the term has ended.
-    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: bool) -> ScriptCall<'a, Released> {
         let of_changes = [keys.ending(":watchers"), keys.ending(":changes")];
         ScriptCall::new(&RELEASE, keys.all().chain(of_changes), released).id(id).site(site)
     }

@@ -121,3 +121,14 @@ pub(super) const REDISSON: Facts = Facts {
 
 /// The same, with tokens.
 pub(super) const REDISSON_FENCED: Facts = Facts { claim: LOCK.claim, ..REDISSON };
+
+/// A permit in the format of Redisson. Its other keys are not spelled like the main one, which is the name itself. Each
+/// permit has an id of its own in the server, so permits are not handed off in the client.
+pub(super) const TIMED_PERMIT: Facts = Facts {
+    word: "redisson_permit",
+    suffixes: &[""],
+    renewed: &[],
+    joins_cohort: |_| false,
+    has_queue: false,
+    ..SEMAPHORE
+};

@@ -39,7 +39,7 @@ pub(crate) struct Keys {
     named: Named,
     /// The hash of the main key, computed once. It is keyed at random, because names come from users.
     hash: u64,
-    /// For a lock in the format of Redisson, what its name is not the beginning of.
+    /// For a name in the format of Redisson, what it is not the beginning of.
     satellites: Option<Box<Satellites>>,
 }
 
@@ -51,8 +51,8 @@ impl Keys {
         if let Kind::Barrier { parties, .. } | Kind::Entry { parties, .. } | Kind::Inside { parties, .. } = kind {
             check_parties(parties)?;
         }
-        if let Kind::Redisson { fenced } = kind {
-            return Self::redisson(prefix, name, name, fenced);
+        if kind.is_redissons() {
+            return Self::redisson(prefix, name, name, kind);
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
         Ok(Self::below(kind, name, &main))
@@ -64,28 +64,37 @@ impl Keys {
         Self { kind, named, hash: HASHER.hash_one(main), satellites: None }
     }
 
-    /// A lock in the format of Redisson, whose key is `mapped`.
-    pub(crate) fn redisson(prefix: &str, name: &str, mapped: &str, fenced: bool) -> Result<Self> {
+    /// A lock or a permit in the format of Redisson, whose key is `mapped`.
+    pub(crate) fn redisson(prefix: &str, name: &str, mapped: &str, kind: Kind) -> Result<Self> {
         check_mapped(prefix, mapped)?;
-        let satellites = Some(Box::new(Satellites::of(mapped)));
-        Ok(Self { satellites, ..Self::below(Kind::Redisson { fenced }, name, mapped) })
+        let satellites = match kind {
+            Kind::TimedPermit { .. } => Satellites::of_permits(prefix, mapped),
+            _ => Satellites::of_lock(mapped),
+        };
+        Ok(Self { satellites: Some(Box::new(satellites)), ..Self::below(kind, name, mapped) })
     }
 
-    /// The channel of a lock in the format of Redisson.
+    /// The channel of a lock or a permit in the format of Redisson.
     pub(crate) fn channel(&self) -> &str {
         self.satellites.as_ref().map_or("", |satellites| &satellites.channel)
     }
 
-    /// The counter of a lock in the format of Redisson.
-    pub(super) fn counter(&self) -> Option<&str> {
-        self.satellites.as_ref().map(|satellites| &*satellites.counter)
+    /// The other key in the format of Redisson: the counter of a lock, or the leases of permits.
+    pub(super) fn beside(&self) -> Option<&str> {
+        self.satellites.as_ref().map(|satellites| &*satellites.beside)
+    }
+
+    /// The mark of a permit in the format of Redisson, or of a call about permits.
+    pub(super) fn mark(&self, id: &str) -> String {
+        let marks = self.satellites.as_ref().map_or("", |satellites| &satellites.marks);
+        format!("{marks}{id}")
     }
 
     /// Fails if the server is a cluster in which the keys and the channel of the name belong to different nodes.
     pub(super) fn check_slots(&self, topology: Topology) -> Result<(), Failure> {
         let Some(satellites) = self.satellites.as_ref().filter(|_| topology.one_name_per_call) else { return Ok(()) };
-        let Satellites { channel, counter } = &**satellites;
-        if [channel, counter].iter().all(|key| slot::of(key) == self.slot()) {
+        let Satellites { channel, beside, marks } = &**satellites;
+        if [channel, beside, marks].iter().all(|key| key.is_empty() || slot::of(key) == self.slot()) {
             return Ok(());
         }
         Err(Failure::OtherSlots(self.main().into()))
@@ -159,7 +168,7 @@ pub(super) fn type_of(key: &str) -> &'static str {
     // A name that Redisson uses is a key by itself, and may end like one.
     match key.rsplit_once(':').filter(|(before, _)| before.contains('}')) {
         Some((_, "queue" | "changes")) => "list",
-        Some((_, "tickets" | "leases" | "calls" | "watchers" | "ended")) => "zset",
+        Some((_, "tickets" | "leases" | "calls" | "watchers" | "ended" | "timeout")) => "zset",
         Some((_, "fence" | "tat")) => "string",
         _ => "hash",
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::facts::{
-    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE, TURN,
-    VOTE, WATCH,
+    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE,
+    TIMED_PERMIT, TURN, VOTE, WATCH,
 };
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
@@ -65,12 +65,17 @@ pub(crate) enum Kind {
         /// Whether grants have fencing tokens.
         fenced: bool,
     },
+    /// A permit that expires, in the format of Redisson.
+    TimedPermit {
+        /// For how long after its end a copy of the request that takes the permit may be executed, in milliseconds.
+        keep: u64,
+    },
 }
 
 impl Kind {
     /// One of each kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Lock,
         Self::Semaphore { limit: 3 },
         Self::ReadWrite,
@@ -85,6 +90,7 @@ impl Kind {
         Self::Watch { known: 0, leads: None },
         Self::Redisson { fenced: false },
         Self::Redisson { fenced: true },
+        Self::TimedPermit { keep: 1000 },
     ];
 
     pub(super) fn facts(self) -> &'static Facts {
@@ -103,6 +109,7 @@ impl Kind {
             Self::Watch { .. } => &WATCH,
             Self::Redisson { fenced: false } => &REDISSON,
             Self::Redisson { fenced: true } => &REDISSON_FENCED,
+            Self::TimedPermit { .. } => &TIMED_PERMIT,
         }
     }
 
@@ -132,6 +139,11 @@ impl Kind {
     /// woken, and ask.
     pub(crate) fn has_queue(self) -> bool {
         self.facts().has_queue
+    }
+
+    /// Whether the format of its keys is Redisson's.
+    pub(super) fn is_redissons(self) -> bool {
+        matches!(self, Self::Redisson { .. } | Self::TimedPermit { .. })
     }
 
     pub(crate) fn claim(self, amount: u32) -> Claim {

@@ -70,7 +70,7 @@ impl Resource for Leased {
 }
 
 impl Held for Leased {
-    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: bool) -> ScriptCall<'a, Released> {
         let call = ScriptCall::new(self.scripts.release, keys.all(), released);
         call.id(id).limit(self.limit).site(site).next(site, None)
     }

@@ -63,6 +63,9 @@ pub(crate) const BROKEN_BY_RESET: u64 = 1003;
 /// The server has lost how many parties the barrier has.
 pub(crate) const FORGOTTEN: u64 = 1004;
 
+/// What Redisson writes for the end of a lease that has none.
+const NO_END: u64 = 922_337_203_685_477;
+
 /// The least time that a counter lives after a grant with a usual lease.
 const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
 
@@ -108,6 +111,7 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("MAX_TOLD", 1000),
     ("MAX_FORGOTTEN", 16),
     ("MAX_INSPECTED", MOST_INSPECTED as u64),
+    ("NO_END", NO_END),
     // The most tickets that one call looks at to drop some, and the most that it drops: a removal searches the list.
     ("MAX_LOOKED_AT", 1000),
     ("MAX_REMOVED", 256),

@@ -48,17 +48,16 @@ impl Resource for Shared {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
         let AcquireArgs { ticket, not_after, tries_channel, .. } = args;
         let call = if self.fenced {
-            let call = ScriptCall::new(&ACQUIRE_FENCED, keys.all().chain(keys.counter()), acquired);
+            let call = ScriptCall::new(&ACQUIRE_FENCED, keys.all().chain(keys.beside()), acquired);
             call.id(ticket.id).millis(ticket.lease).number(ticket.claim.amount())
         } else {
             ScriptCall::new(&ACQUIRE, keys.all(), acquired).id(ticket.id).millis(ticket.lease)
         };
-        let probe = if tries_channel { format!("{}:check", keys.channel()) } else { String::new() };
-        call.number(not_after).spelled(probe).text(site.how())
+        call.number(not_after).spelled(probe(keys, tries_channel)).text(site.how())
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
-        self.release(keys, site, ticket.id).read_as(cancelled)
+        self.release(keys, site, ticket.id, true).read_as(cancelled)
     }
 
     fn heartbeat<'a>(&self, _: &'a Keys, _: Site<'a>, _: &[TicketArgs]) -> Option<HeartbeatCall<'a>> {
@@ -71,12 +70,12 @@ impl Resource for Shared {
 }
 
 impl Held for Shared {
-    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: bool) -> ScriptCall<'a, Released> {
         woken(ScriptCall::new(&RELEASE, keys.all(), released).id(id), keys, site, 0)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, _: TicketArgs) -> ScriptCall<'a, Requeued> {
-        self.release(keys, site, id).read_as(released_only)
+        self.release(keys, site, id, false).read_as(released_only)
     }
 
     fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
@@ -92,8 +91,13 @@ impl Held for Shared {
     }
 }
 
+/// The channel to which the right to publish is tried, or nothing.
+pub(super) fn probe(keys: &Keys, tries_channel: bool) -> String {
+    if tries_channel { format!("{}:check", keys.channel()) } else { String::new() }
+}
+
 /// Nobody is queued.
-fn released_only(fields: &mut Fields<'_>) -> Option<Requeued> {
+pub(super) fn released_only(fields: &mut Fields<'_>) -> Option<Requeued> {
     let (word, listeners, now) = (fields.word()?, fields.number()?, fields.number()?);
     match word {
         "RELEASED" => Some(Requeued::Released { listeners, now }),
@@ -102,7 +106,7 @@ fn released_only(fields: &mut Fields<'_>) -> Option<Requeued> {
     }
 }
 
-fn released(fields: &mut Fields<'_>) -> Option<Released> {
+pub(super) fn released(fields: &mut Fields<'_>) -> Option<Released> {
     Some(match released_only(fields)? {
         Requeued::Released { now, .. } => Released::Released { call_again: false, messages: Vec::new(), now },
         Requeued::NotHeld { now } => Released::NotHeld { call_again: false, now },
@@ -110,7 +114,7 @@ fn released(fields: &mut Fields<'_>) -> Option<Released> {
     })
 }
 
-fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
+pub(super) fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     let released = released(fields)?;
     let was_held = matches!(released, Released::Released { .. });
     let (Released::Released { now, .. } | Released::NotHeld { now, .. }) = released;
@@ -131,7 +135,7 @@ pub(super) fn force_release<'a>(
     woken(ScriptCall::new(&RELEASE, keys.all(), forced).text(owner), keys, site, not_after)
 }
 
-fn forced(fields: &mut Fields<'_>) -> Option<Timed<bool>> {
+pub(super) fn forced(fields: &mut Fields<'_>) -> Option<Timed<bool>> {
     let was_held = match fields.word()? {
         "STALE" => return Some((None, fields.number()?)),
         "RELEASED" => true,

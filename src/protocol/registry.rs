@@ -1,6 +1,7 @@
 //! Every kind of resource with its calls, and every script.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use super::barrier::Parties;
 use super::election::{Leading, Watch};
@@ -12,10 +13,13 @@ use super::permits::Permits;
 use super::redisson::Shared;
 use super::resource::Resource;
 use super::script::Script;
-use super::{barrier, client, election, latch, mutex, names, once, permits, rate, redisson, shared_counter, vote};
+use super::timed_permits::TimedPermit;
+use super::{
+    barrier, client, election, latch, mutex, names, once, permits, rate, redisson, shared_counter, timed_permits, vote,
+};
 
 /// Sorted by prefix, and within each folder by file.
-static SCRIPTS: [&[&LazyLock<Script>]; 12] = [
+static SCRIPTS: [&[&LazyLock<Script>]; 13] = [
     barrier::SCRIPTS,
     client::SCRIPTS,
     election::SCRIPTS,
@@ -28,6 +32,7 @@ static SCRIPTS: [&[&LazyLock<Script>]; 12] = [
     rate::SCRIPTS,
     redisson::SCRIPTS,
     shared_counter::SCRIPTS,
+    timed_permits::SCRIPTS,
 ];
 
 impl Kind {
@@ -48,6 +53,7 @@ impl Kind {
             Self::Election => with(&Leading),
             Self::Watch { known, leads } => with(&Watch { known, leads }),
             Self::Redisson { fenced } => with(&Shared { fenced }),
+            Self::TimedPermit { keep } => with(&TimedPermit { keep: Duration::from_millis(keep) }),
         }
     }
 }

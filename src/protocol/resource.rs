@@ -78,7 +78,8 @@ pub(crate) trait Resource {
 
 /// A resource that can be held for a lease.
 pub(crate) trait Held {
-    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released>;
+    /// `resent`: a copy of the request that was granted may still be executed.
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, resent: bool) -> ScriptCall<'a, Released>;
 
     /// Releases the hold and queues up a ticket, in one step. Without a queue, only releases.
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued>;

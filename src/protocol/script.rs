@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 52] = [
+const FRAGMENTS: [(&str, &str); 53] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("barrier", include_str!("fragments/barrier.lua")),
@@ -137,6 +137,7 @@ const FRAGMENTS: [(&str, &str); 52] = [
     ("sole", include_str!("fragments/sole.lua")),
     ("stored", include_str!("fragments/stored.lua")),
     ("tat", include_str!("fragments/tat.lua")),
+    ("timed", include_str!("fragments/timed.lua")),
     ("token", include_str!("fragments/token.lua")),
     ("voted", include_str!("fragments/voted.lua")),
     ("voted_at_once", include_str!("fragments/voted_at_once.lua")),

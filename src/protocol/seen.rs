@@ -11,12 +11,14 @@ use super::key::Keys;
 use super::kind::Kind;
 use super::latch::Latch;
 use super::latch::reply::{LatchInspected, latch_inspected};
+use super::limits::MOST_INSPECTED;
 use super::mutex;
 use super::mutex::reply::{Inspected, inspected};
 use super::permits::Permits;
 use super::permits::reply::{PermitHold, PermitsInspected, permits_inspected};
 use super::redisson::{self, SharedInspected};
 use super::ticket::{Claim, Ticket};
+use super::timed_permits::{self, TimedInspected};
 use super::token::Token;
 
 /// Who holds a resource and who waits for it.
@@ -68,6 +70,8 @@ fn seen(keys: &Keys, listed: u32) -> ScriptCall<'_, Seen> {
         Kind::Redisson { .. } => {
             redisson::inspect(keys).read_as(|fields| redisson::inspected(fields).map(Seen::of_shared))
         }
+        Kind::TimedPermit { .. } => timed_permits::inspect(keys, MOST_INSPECTED)
+            .read_as(|fields| timed_permits::inspected(fields).map(Seen::of_timed)),
         Kind::Latch | Kind::Watch { .. } => {
             Latch.inspect(keys, listed).read_as(|fields| latch_inspected(fields).map(Seen::of_latch))
         }
@@ -101,6 +105,11 @@ impl Seen {
             claim: kind.claim(units),
         };
         Self { holds: holds.into_iter().map(hold).collect(), limit, waiters, queue }
+    }
+
+    fn of_timed(TimedInspected { permits, .. }: TimedInspected) -> Self {
+        let hold = |(id, left)| SeenHold { id, token: Token::NONE, left, claim: Claim::Units { units: 1, limit: 1 } };
+        Self { holds: permits.into_iter().map(hold).collect(), ..Self::default() }
     }
 
     fn of_shared(SharedInspected { owner, .. }: SharedInspected) -> Self {

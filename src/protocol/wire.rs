@@ -32,6 +32,7 @@ mod request;
 mod shared;
 mod shared_counter;
 mod shared_lock;
+mod timed_permits;
 mod votes;
 
 use self::attempt::id;
@@ -153,7 +154,7 @@ impl Resource {
             let held = resource.held()?;
             Some(match next {
                 Some(next) => sent(held.requeue(&self.keys, self.site(), id(attempt), next)),
-                None => sent(held.release(&self.keys, self.site(), id(attempt))),
+                None => sent(held.release(&self.keys, self.site(), id(attempt), false)),
             })
         })
     }

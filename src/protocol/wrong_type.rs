@@ -7,7 +7,7 @@ use super::client::types;
 use super::fields::decode;
 use super::key::type_of;
 use super::script::Script;
-use super::shared_counter;
+use super::{shared_counter, timed_permits};
 use crate::connection::{Call, ConnectionError};
 
 /// The types of values, as the script `client_types` calls them, and in words.
@@ -30,14 +30,17 @@ impl Scripts<'_> {
     {
         Box::pin(async move {
             let ConnectionError::Refused { code, .. } = error else { return error };
-            // The other key is a mark, which nobody else writes, and has an attempt id in it.
+            // The other key is a mark, which nobody else writes, and has an attempt id in it. Those of permits are left
+            // out before.
             let of_counter = script.name().starts_with(shared_counter::PREFIX);
+            let of_permits = script.name().starts_with(timed_permits::PREFIX);
             let keys = keys.get(..1).filter(|_| of_counter).unwrap_or(keys);
             let asked = types(keys);
-            let answer = self.connection.run(Call::new(asked.script, &asked.keys, &[])).await.ok();
+            let answer = self.connection.run(Call::new(asked.script, &asked.keys(), &[])).await.ok();
             let found = answer.and_then(|reply| decode(asked.script, &reply, keys.len(), asked.read).ok());
             let wrong = found.into_iter().flatten().zip(keys).filter_map(|(found, key)| {
-                let expected = if of_counter { "string" } else { type_of(key) };
+                let is_string = of_counter || of_permits && type_of(key) != "zset";
+                let expected = if is_string { "string" } else { type_of(key) };
                 told(key, &found, expected)
             });
             let wrong = wrong.collect::<Vec<_>>().join("; ");

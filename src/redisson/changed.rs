@@ -9,6 +9,7 @@ use crate::protocol::copy::CallCopy;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::SharedCounter;
 use crate::protocol::reply::Timed;
+use crate::protocol::shared_counter::Given;
 
 /// The answer to one copy.
 pub(super) type Changed<T> = std::result::Result<Timed<T>, Failure>;
@@ -27,4 +28,15 @@ pub(super) async fn changed<T: Send + 'static>(
         })
     });
     Ok(answered.await?.0)
+}
+
+/// Gives permits to a semaphore.
+pub(super) async fn give(primitive: &Primitive<SharedCounter>, operation: &'static str, given: Given) -> Result<()> {
+    changed(
+        primitive,
+        operation,
+        |_| {},
+        |scripts, counter, copy| Box::pin(async move { scripts.release_shared(counter, copy, given).await }),
+    )
+    .await
 }

@@ -9,7 +9,7 @@ use crate::handle::Primitive;
 use crate::protocol::key::SharedCounter;
 use crate::protocol::shared_counter::Given;
 use crate::redisson::acquire::{RedissonAcquire, check, check_change, take};
-use crate::redisson::changed::changed;
+use crate::redisson::changed::{changed, give};
 use crate::redisson::permits::RedissonPermits;
 
 /// A semaphore that Java programs use as an `RSemaphore`: a named number of permits that both sides take and give back.
@@ -158,7 +158,7 @@ impl RedissonSemaphore {
     pub async fn release(&self, permits: u32) -> Result<()> {
         const OPERATION: &str = "release";
         check(&self.primitive, OPERATION, permits)?;
-        self.give(OPERATION, permits.into()).await
+        give(&self.primitive, OPERATION, Given::Permits(permits.into())).await
     }
 
     /// Adds so many permits to the semaphore, or takes them away if the number is negative. More may be taken away than
@@ -172,7 +172,7 @@ impl RedissonSemaphore {
     pub async fn add_permits(&self, change: i32) -> Result<()> {
         const OPERATION: &str = "add_permits";
         check_change(&self.primitive, OPERATION, change)?;
-        self.give(OPERATION, change.into()).await
+        give(&self.primitive, OPERATION, Given::Permits(change.into())).await
     }
 
     /// Reads how many permits are free. It may have changed when the answer arrives.
@@ -187,18 +187,6 @@ impl RedissonSemaphore {
         let (count, now) = self.primitive.ask("available", |scripts, counter| scripts.shared_count(counter)).await?;
         self.primitive.context().observe(now);
         Ok(count)
-    }
-
-    async fn give(&self, operation: &'static str, permits: i64) -> Result<()> {
-        changed(
-            &self.primitive,
-            operation,
-            |_| {},
-            |scripts, counter, copy| {
-                Box::pin(async move { scripts.release_shared(counter, copy, Given::Permits(permits)).await })
-            },
-        )
-        .await
     }
 }
 

@@ -11,8 +11,8 @@ pub fn is_memory(key: &str) -> bool {
         || [":fence", ":changes", ":tat"].iter().any(|end| key.ends_with(end))
 }
 
-/// Whether the key has no TTL, because Redisson gives it none: a counter of fenced locks, and a latch or a semaphore,
-/// whose names in tests begin with `java:`.
+/// Whether the key has no TTL, because Redisson gives it none: a counter of fenced locks, and a latch or a semaphore
+/// with its leases, whose names in tests begin with `java:`.
 pub fn is_forever(key: &str) -> bool {
-    ["redisson_lock_token:", "java:"].iter().any(|start| key.starts_with(start))
+    ["redisson_lock_token:", "java:", "{java:"].iter().any(|start| key.starts_with(start))
 }

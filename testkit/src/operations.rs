@@ -144,6 +144,19 @@ macro_rules! table {
                 ("java_release", false, |client, _| {
                     ready(calls!(client.redisson().semaphore("java:release").release(1)))
                 }),
+                ("java_try_permit", true, |client, timeout| {
+                    ready(waits!(timeout, client.redisson().permit_semaphore("java:try_permit").try_acquire()))
+                }),
+                ("java_set_permits", false, |client, _| {
+                    ready(calls!(client.redisson().permit_semaphore("java:set_permits").set_permits(1)))
+                }),
+                ("java_inspect_permits", false, |client, _| {
+                    ready(calls!(client.redisson().permit_semaphore("java:inspect").inspect()))
+                }),
+                ("java_release_id", false, |client, _| {
+                    const ID: &str = "0123456789abcdef0123456789abcdef";
+                    ready(calls!(client.redisson().permit_semaphore("java:release_id").release_id(ID)))
+                }),
                 ("names", false, |client, _| ready(calls!(client.names().all()))),
                 ("ask_to_release", false, |client, _| ready(calls!(client.lock("ask").ask_to_release()))),
                 ("drop_waiters", false, |client, _| ready(calls!(client.lock("drop").drop_waiters(Whose::Everybody)))),
@@ -164,6 +177,21 @@ macro_rules! table {
                         let semaphore = plain(&client).redisson().semaphore("java:acquire");
                         semaphore.release(1).await.unwrap();
                         waits!(timeout, client.redisson().semaphore("java:acquire").acquire())
+                    })
+                }),
+                ("java_acquire_permit", true, |client, timeout| {
+                    Box::pin(async move {
+                        let semaphore = plain(&client).redisson().permit_semaphore("java:permit");
+                        semaphore.add_permits(1).await.unwrap();
+                        waits!(timeout, client.redisson().permit_semaphore("java:permit").acquire())
+                    })
+                }),
+                ("java_release_permit", false, |client, _| {
+                    Box::pin(async move {
+                        let semaphore = plain(&client).redisson().permit_semaphore("java:given");
+                        semaphore.add_permits(1).await.unwrap();
+                        let taken = client.redisson().permit_semaphore("java:given");
+                        holds!(taken.acquire(), guard => guard.release()).await
                     })
                 }),
         ("release", false, |client, _| holds!(client.lock("release").lock(), guard => guard.release())),

@@ -26,7 +26,9 @@ pub(crate) use barrier::Barrier;
 pub(crate) use changes::Changes;
 pub(crate) use client::Client;
 pub(crate) use double_barrier::{DoubleBarrier, Inside};
-pub(crate) use guard::{LockGuard, Permit, ReadGuard, RedissonGuard, UpgradableGuard, Upgrade, WriteGuard};
+pub(crate) use guard::{
+    LockGuard, Permit, ReadGuard, RedissonGuard, RedissonPermitGuard, UpgradableGuard, Upgrade, WriteGuard,
+};
 pub(crate) use limiter::RateLimiter;
 pub(crate) use once::Once;
 pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::steps::{COUNTER, KEYS, REDISSON, Step, Text, attempt_id, cut, keys_from, lease, mostly, span};
+use crate::steps::{COUNTER, KEYS, REDISSON, Step, TIMED, Text, attempt_id, cut, keys_from, lease, mostly, span};
 
 pub fn script() -> impl Strategy<Value = Step> {
     let late = || mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]);
@@ -21,7 +21,30 @@ pub fn script() -> impl Strategy<Value = Step> {
         1 => of("redisson_inspect", 1, Vec::new()),
         1 => renew,
         4 => counter(),
+        4 => timed(),
     ])
+}
+
+/// The scripts of permits that expire, with few ids, one mark, and leases that are over. Redisson's keys have no TTL.
+fn timed() -> impl Strategy<Value = (&'static str, Vec<String>, Vec<String>)> {
+    let of = |name, keys: usize, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(TIMED, keys), args));
+    let id = || mostly(&["0000000000000001000000000000000a", "00ff250a5b5d000000000000000000AB"], &["", "x0"]);
+    let late = || mostly(&["0", "0", "5000000000000"], &["1", "x"]);
+    let lease = || mostly(&["30000", "60000", "-5000"], &["x"]);
+    let how = || mostly(&["single"], &["", "both"]);
+    let channel = || mostly(&["p:inbox:c1"], &[""]);
+    prop_oneof![
+        4 => of("timed_acquire", 3, vec![id(), lease(), late(), channel(), how(), mostly(&["", "p:inbox:c1"], &["x"])]),
+        4 => of("timed_release", 3, vec![id(), mostly(&["c1:1", "c2:2"], &[""]), mostly(&["0", "60000"], &["x"]), channel(), how()]),
+        2 => of("timed_set", 3, vec![
+            mostly(&["1", "2", "3"], &["0", "x"]), late(), mostly(&["5000000000000"], &["x"]), mostly(&["0", "1"], &["x"]),
+            channel(), how(),
+        ]),
+        2 => of("timed_inspect", 2, vec![mostly(&["0", "1", "1000"], &["x"])]),
+        1 => (id(), mostly(&["30000", "0"], &["x"])).prop_map(|(id, lease)| {
+            ("timed_renew", vec![KEYS[TIMED + 1].to_owned()], vec![id, lease, "0".to_owned(), "0".to_owned()])
+        }),
+    ]
 }
 
 /// The scripts of a latch or a semaphore, with few marks, so that copies meet.

@@ -20,8 +20,8 @@ pub use scripts::{
 };
 
 /// The keys of two locks, keys of no primitive, those of a semaphore, a read-write lock, a latch and a rate limiter,
-/// what an election has besides a lock's, those of labels, and those of a lock and of a counter in
-/// Redisson's format.
+/// what an election has besides a lock's, those of labels, and those of a lock, of a counter and of permits
+/// that expire in Redisson's format.
 pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
     let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
@@ -34,7 +34,7 @@ pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .chain([&*Limiter::new(PREFIX, "q").unwrap().key().to_owned().leak()])
         .chain(of(Resource::watch(PREFIX, "e", 0, 0)).skip(1))
         .chain(read_labels(PREFIX, &[]).keys().into_iter().map(|key| &*key.to_owned().leak()))
-        .chain(["j", "redisson_lock_token:{j}", "k", "p:call:{k}:c1:1"])
+        .chain(["j", "redisson_lock_token:{j}", "k", "p:call:{k}:c1:1", "t", "{t}:timeout", "p:call:{t}:c1:1"])
         .collect()
 });
 
@@ -49,6 +49,7 @@ pub const ELECTION: usize = 29;
 pub const LABELS: usize = 31;
 pub const REDISSON: usize = 33;
 pub const COUNTER: usize = 35;
+pub const TIMED: usize = 37;
 
 const PREFIX: &str = "p";
 /// With [`PREFIX`]; a client follows.

@@ -126,6 +126,10 @@ impl Trouble {
             "java_count_down",
             "java_wait",
             "java_try_acquire",
+            "java_try_permit",
+            "java_inspect_permits",
+            "java_release_permit",
+            "java_release_id",
         ]
         .contains(&operation);
         match self {

@@ -2,6 +2,8 @@
 
 // Permits that are given back.
 mod permits;
+// Those that expire.
+mod timed;
 
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ on_every_runtime! {
     a_request_that_comes_too_late_takes_nothing,
     a_lost_message_costs_the_rest_of_the_lease,
     a_new_subscription_makes_up_for_a_lost_message,
+    a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own,
     a_release_by_force_without_an_answer_is_not_repeated,
     without_the_right_to_the_channel_nothing_is_acquired,
     a_refused_subscription_fails_the_acquisition,
@@ -126,6 +129,41 @@ async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
     env.soon("the lease would have ended", waiting).await.unwrap().release().await.unwrap();
     assert!(faults.swallowed() >= 1);
 }
+
+/// A task with a lease of its own waits beside the cohort, which has more members than a hand-off budget. Messages are
+/// lost. The lease is an hour, so the cohort goes on when its own message has not come for a while.
+async fn a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR).handoff_time(ms(10_000))).await;
+    let lock = client.redisson().lock("a");
+    let held = lock.lock().await.unwrap();
+    let other = env.spawn({
+        let lock = lock.clone();
+        async move { lock.lock().lease(HOUR / 2).await?.release().await }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    env.eventually("it has asked since", async || faults.calls("redisson_acquire") >= 3).await;
+    let members: Vec<_> = (0..40)
+        .map(|_| {
+            let lock = lock.clone();
+            env.spawn(async move { lock.lock().await?.release().await })
+        })
+        .collect();
+    env.eventually("all wait", async || client.stats().waiting == 41).await;
+    faults.messages(Messages::Swallow);
+    let begun = env.now();
+    held.release().await.unwrap();
+    for member in members {
+        env.soon("it is served", member).await.unwrap();
+    }
+    assert!(env.now() - begun >= OWN_MESSAGE, "others were left no time");
+    assert!(faults.swallowed() >= 1);
+    faults.messages(Messages::Pass);
+    lock.lock().await.unwrap().release().await.unwrap();
+    env.soon("it hears the next one", other).await.unwrap();
+}
+
+/// As long as a cohort waits for its own message.
+const OWN_MESSAGE: Duration = ms(50);
 
 /// The message is lost with the socket that would have carried it, and nothing else would wake the waiter.
 async fn a_new_subscription_makes_up_for_a_lost_message(env: Env) {

@@ -14,6 +14,7 @@ use bowline_testkit as support;
 #[macro_use]
 mod everywhere;
 
+mod changes;
 mod contention;
 mod ends;
 mod java;
@@ -22,6 +23,7 @@ mod permits;
 mod processes;
 mod scene;
 mod taking_turns;
+mod timed;
 
 use scene::Scene;
 
@@ -32,6 +34,7 @@ async fn all(scene: &Scene) {
     processes::all(scene).await;
     latches::all(scene).await;
     permits::all(scene).await;
+    timed::all(scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,6 +69,19 @@ async fn names_that_redisson_cannot_release_in_a_cluster_are_refused() {
         let refused = scene.redisson().semaphore(name).try_acquire().await.unwrap_err();
         assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
         let error = scene.java.ask("a", &format!("semaphore release {name} 1")).await.unwrap_err();
+        assert!(error.contains("CROSSSLOT"), "{name}: {error}");
+        let timed = scene.redisson().permit_semaphore(name);
+        let id = "0123456789abcdef0123456789abcdef";
+        for refused in [
+            timed.try_acquire().await.map(drop),
+            timed.set_permits(1).await,
+            timed.release_id(id).await.map(drop),
+            timed.inspect().await.map(drop),
+        ] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), bowline::ErrorKind::InvalidInput, "{name}: {refused}");
+        }
+        let error = scene.java.ask("a", &format!("permits tryAcquire {name}")).await.unwrap_err();
         assert!(error.contains("CROSSSLOT"), "{name}: {error}");
     }
     // Redisson puts braces around the name of a latch in any case.
@@ -103,4 +119,10 @@ async fn counter() {
 #[tokio::test]
 async fn taker() {
     processes::take_until_killed().await;
+}
+
+/// As [`holder`].
+#[tokio::test]
+async fn renewer() {
+    processes::renew_until_killed().await;
 }

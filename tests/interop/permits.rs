@@ -22,7 +22,7 @@ everywhere! {
     what_is_no_semaphore_is_an_error,
 }
 
-fn channel(name: &str) -> String {
+pub(crate) fn channel(name: &str) -> String {
     if name.contains('{') { format!("redisson_sc:{name}") } else { format!("redisson_sc:{{{name}}}") }
 }
 
@@ -131,6 +131,7 @@ async fn never_more_are_out_than_there_are(scene: &Scene) {
                 for _ in 0..25 {
                     let permit = semaphore.acquire().await.unwrap();
                     enter(&out);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                     out.fetch_sub(1, Ordering::SeqCst);
                     permit.release().await.unwrap();
                 }
@@ -144,6 +145,7 @@ async fn never_more_are_out_than_there_are(scene: &Scene) {
             for _ in 0..25 {
                 scene.java.ask(&worker, "semaphore acquire java:shared:p 1").await.unwrap();
                 enter(&out);
+                tokio::time::sleep(Duration::from_millis(1)).await;
                 out.fetch_sub(1, Ordering::SeqCst);
                 scene.java.ask(&worker, "semaphore release java:shared:p 1").await.unwrap();
             }

@@ -16,7 +16,7 @@ everywhere! {
 /// The URL, for the process that [`hold_until_killed`].
 const CHILD: &str = "BOWLINE_INTEROP_CHILD";
 
-const SHORT: Duration = Duration::from_secs(2);
+pub(crate) const SHORT: Duration = Duration::from_secs(2);
 
 /// The lock is free when one lease is over, and not before its time: less a renewal that was on its way.
 #[track_caller]
@@ -88,6 +88,12 @@ pub(crate) async fn count_until_killed() {
 pub(crate) async fn take_until_killed() {
     let Some(client) = in_a_child().await else { return };
     let _taken = client.redisson().semaphore("java:taken:p").acquire().await.unwrap();
+    pending::<()>().await;
+}
+
+pub(crate) async fn renew_until_killed() {
+    let Some(client) = in_a_child().await else { return };
+    let _taken = client.redisson().permit_semaphore("java:taken:t").acquire().await.unwrap();
     pending::<()>().await;
 }
 

@@ -79,16 +79,39 @@ impl Scene {
         self.servers.of_key(key).client()
     }
 
+    /// Makes a replica the master that has all that was written. Behind sentinels only.
+    pub(crate) fn fail_over(&self) {
+        let Servers::Sentinels(sentinels) = &self.servers else { panic!("not behind sentinels") };
+        sentinels.await_ready();
+        let mut master = self.connection("");
+        redis::cmd("SET").arg("java:written").arg(1).exec(&mut master).unwrap();
+        redis::cmd("DEL").arg("java:written").exec(&mut master).unwrap();
+        let replicas: usize = redis::cmd("WAIT").arg(2).arg(10_000).query(&mut master).unwrap();
+        assert_eq!(replicas, 2);
+        sentinels.fail_over();
+    }
+
+    /// Moves the slot of a name to another master. In a cluster only.
+    pub(crate) fn move_slot(&self, name: &str) {
+        let Servers::Cluster(cluster) = &self.servers else { panic!("not in a cluster") };
+        let (slot, from) = (cluster.slot_of(name), cluster.owner_of(name));
+        cluster.reshard(slot..=slot, (from + 1) % 3);
+    }
+
     /// Waits until so many clients listen to the channel of the lock.
     pub(crate) async fn listened_to(&self, name: &str, clients: i64) {
         let channel = if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") };
         self.heard_by(&format!("redisson_lock__channel:{channel}"), clients).await;
     }
 
+    /// Whether messages go through shard channels.
+    pub(crate) fn has_shard_channels(&self) -> bool {
+        matches!(&self.servers, Servers::Cluster(cluster) if cluster.node(0).has_shard_channels())
+    }
+
     /// Waits until so many clients listen to the channel.
     pub(crate) async fn heard_by(&self, channel: &str, clients: i64) {
-        let is_sharded = matches!(&self.servers, Servers::Cluster(cluster) if cluster.node(0).has_shard_channels());
-        let count = if is_sharded { "SHARDNUMSUB" } else { "NUMSUB" };
+        let count = if self.has_shard_channels() { "SHARDNUMSUB" } else { "NUMSUB" };
         eventually(&format!("{clients} listen"), async || {
             let listeners = |server: &Server| {
                 let counted: (String, i64) =

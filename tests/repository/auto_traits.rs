@@ -45,6 +45,7 @@ async fn acquisitions_that_wait_are_small() {
     kept_small(&*rw_lock.write().into_future());
     kept_small(&*client.semaphore("a", 1).acquire().into_future());
     kept_small(&*client.redisson().semaphore("a").acquire().timeout(Duration::from_secs(1)).into_future());
+    kept_small(&*client.redisson().permit_semaphore("a").acquire().timeout(Duration::from_secs(1)).into_future());
     kept_small(&*client.redisson().count_down_latch("a").wait().timeout(Duration::from_secs(1)).into_future());
     kept_small(&*client.rate_limiter("a", bowline::Quota::per(1, Duration::from_secs(1))).until_ready().into_future());
 }
@@ -60,6 +61,7 @@ fn every_type_is_send_and_sync() {
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<(bowline::Redisson, bowline::RedissonLock, bowline::RedissonCountDownLatch)>();
     kept::<(bowline::RedissonSemaphore, bowline::RedissonAcquire, bowline::RedissonPermits)>();
+    kept::<(bowline::RedissonPermitSemaphore, bowline::RedissonPermitGuard, bowline::RedissonPermitsState)>();
     kept::<bowline::embedded::Server>();
     kept::<(bowline::testing::Clause, bowline::testing::Report, bowline::testing::Relay)>();
     kept::<bowline::testing::CheckExecutor>();
@@ -99,6 +101,7 @@ fn blocking_guards_of_a_thread_stay_on_it() {
     kept::<(blocking::MultiLock, blocking::RedLock, blocking::RedLockBuilder)>();
     kept::<(blocking::Acquire<LockGuard, AnyThread>, blocking::TryAcquire<ReadGuard, AnyThread>)>();
     kept::<(blocking::RedissonCountDownLatch, blocking::RedissonSemaphore, blocking::RedissonPermits)>();
+    kept::<(blocking::RedissonPermitSemaphore, blocking::RedissonPermitGuard)>();
     kept::<(blocking::Acquire<Permit, AnyThread>, blocking::LatchWait)>();
 }
 
@@ -215,6 +218,11 @@ async fn every_future_is_send_and_small() {
     drop(sent(semaphore.drain()));
     drop(sent(semaphore.add_permits(1)));
     drop(sent(semaphore.acquire().into_future()));
+    let semaphore = client.redisson().permit_semaphore("a");
+    drop(sent(semaphore.set_permits(1)));
+    drop(sent(semaphore.try_acquire().into_future()));
+    drop(sent(semaphore.inspect()));
+    drop(sent(semaphore.release_id("")));
 
     // The future stays small even if the work is large.
     async fn large<T>(_: T) -> usize {

@@ -46,5 +46,6 @@ mod retained;
 mod sharded;
 mod shared_latch;
 mod shared_permits;
+mod timed_permits;
 mod token;
 mod vote;

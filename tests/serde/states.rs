@@ -118,6 +118,28 @@ async fn readers_permits_and_latches() {
 }
 
 #[tokio::test]
+async fn what_java_shares() {
+    let client = client().await;
+    let lock = client.redisson().lock("a");
+    assert_eq!(there_and_back(&lock.inspect().await.unwrap()), json!({ "holder": null }));
+    let held = lock.lock().await.unwrap();
+    let mut value = there_and_back(&lock.inspect().await.unwrap());
+    assert!(remaining(&mut value["holder"]) > Duration::from_secs(1));
+    assert_eq!(value["holder"]["entries"], 1);
+    held.release().await.unwrap();
+
+    let semaphore = client.redisson().permit_semaphore("b");
+    let none = json!({ "available": 0, "acquired": 0, "permits": [] });
+    assert_eq!(there_and_back(&semaphore.inspect().await.unwrap()), none);
+    semaphore.try_set_permits(2).await.unwrap();
+    let permit = semaphore.acquire().await.unwrap();
+    let mut value = there_and_back(&semaphore.inspect().await.unwrap());
+    assert!(remaining(&mut value["permits"][0]) > Duration::from_secs(1));
+    assert_eq!(value, json!({ "available": 1, "acquired": 1, "permits": [{ "id": permit.id() }] }));
+    permit.release().await.unwrap();
+}
+
+#[tokio::test]
 async fn counters() {
     let client = client().await;
     let guard = client.lock("a").lock().await.unwrap();

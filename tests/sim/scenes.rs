@@ -63,6 +63,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("beside_java", |stage| Box::pin(java::beside_java(stage))),
     ("latch_with_java", |stage| Box::pin(java::latch_with_java(stage))),
     ("permits_with_java", |stage| Box::pin(java::permits_with_java(stage))),
+    ("timed_permits_with_java", |stage| Box::pin(java::timed_permits_with_java(stage))),
     ("missed_revocation", |stage| Box::pin(leases::missed_revocation(stage))),
     ("revoked_grant", |stage| Box::pin(leases::revoked_grant(stage))),
     ("lost_data", |stage| Box::pin(leases::lost_data(stage))),

@@ -98,6 +98,7 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
     sweep_beside(latch::OPERATIONS, &latch::STANDINGS, faults, &seeds, Scene::drop_beside_latch);
     sweep_beside(barrier::OPERATIONS, &barrier::COMPANIES, faults, &seeds, Scene::drop_at_barrier);
     sweep_beside(java::OPERATIONS, &java::SITUATIONS, faults, &seeds, Scene::drop_beside_java);
+    sweep_beside(java::timed::OPERATIONS, &java::SITUATIONS, faults, &seeds, Scene::drop_beside_leases);
 }
 
 /// The operations of what nobody holds, beside what others do to it.

@@ -19,6 +19,8 @@ use crate::runner::Runner;
 pub(crate) enum Peer {
     Bowline,
     BowlineNonFair,
+    /// bowline's, in the format of Redisson.
+    BowlineRedisson,
     Redisson,
     RedissonFair,
     Redissun,
@@ -40,9 +42,10 @@ const LEASE: Duration = Duration::from_secs(30);
 
 impl Peer {
     /// On one server.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Bowline,
         Self::BowlineNonFair,
+        Self::BowlineRedisson,
         Self::Redisson,
         Self::RedissonFair,
         Self::Redissun,
@@ -58,6 +61,7 @@ impl Peer {
         match self {
             Self::Bowline => "bowline",
             Self::BowlineNonFair => "bowline-nonfair",
+            Self::BowlineRedisson => "bowline-redisson",
             Self::Redisson => "redisson",
             Self::RedissonFair => "redisson-fair",
             Self::Redissun => "redissun",
@@ -71,7 +75,7 @@ impl Peer {
     }
 
     pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Self::Bowline | Self::BowlineNonFair)
+        matches!(self, Self::Bowline | Self::BowlineNonFair | Self::BowlineRedisson)
     }
 
     /// Whether it is a program of its own, which needs Java.
@@ -89,6 +93,7 @@ impl Peer {
     pub(crate) fn commands(self) -> &'static [&'static str] {
         match self {
             Self::Bowline | Self::BowlineNonFair | Self::RedLock => &["eval", "evalsha"],
+            Self::BowlineRedisson => &["eval", "evalsha", "subscribe", "unsubscribe"],
             Self::Redisson | Self::RedissonFair => &["eval", "evalsha", "script|load", "subscribe", "unsubscribe"],
             Self::Redissun | Self::RedissunFair => {
                 &["eval", "evalsha", "script|load", "subscribe", "unsubscribe", "wait"]
@@ -109,6 +114,10 @@ impl Peer {
             Self::Bowline | Self::BowlineNonFair => {
                 let client = bowline::tokio::connect(url).await?;
                 Taker::Bowline { lock: client.lock(&name), fair: self == Self::Bowline, _client: client }
+            }
+            Self::BowlineRedisson => {
+                let client = bowline::tokio::connect(url).await?;
+                Taker::BowlineRedisson(client.redisson().lock(&name), client)
             }
             Self::Redisson => return Ok(Runner::Redisson(Redisson::start(url, "lock", &name).await?)),
             Self::RedissonFair => return Ok(Runner::Redisson(Redisson::start(url, "fair", &name).await?)),
@@ -137,6 +146,7 @@ impl Peer {
 #[derive(Clone)]
 pub(crate) enum Taker {
     Bowline { lock: bowline::Lock, fair: bool, _client: bowline::Client },
+    BowlineRedisson(bowline::RedissonLock, bowline::Client),
     Redissun(redissun::Lock),
     RedissunFair(redissun::FairLock),
     Rslock(rslock::LockManager, Arc<str>),
@@ -153,6 +163,13 @@ impl Taker {
             Self::Bowline { lock, fair, .. } => {
                 let acquire = lock.lock();
                 let guard = if *fair { acquire.fair() } else { acquire.non_fair() }.await?;
+                let waited = start.elapsed();
+                section();
+                guard.release().await?;
+                waited
+            }
+            Self::BowlineRedisson(lock, _client) => {
+                let guard = lock.lock().await?;
                 let waited = start.elapsed();
                 section();
                 guard.release().await?;

@@ -7,7 +7,7 @@ use crate::acquire::builder::obtain::Obtain;
 use crate::acquire::enter::acquire;
 use crate::error::Result;
 use crate::hold::guard::{
-    LockGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard, WriteGuard,
+    LockGuard, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, RedissonPermitGuard, UpgradableGuard, WriteGuard,
 };
 
 macro_rules! obtain {
@@ -31,4 +31,13 @@ macro_rules! obtain {
     )+};
 }
 
-obtain!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, Permit, RedissonGuard, RedissonFencedGuard);
+obtain!(
+    LockGuard,
+    ReadGuard,
+    UpgradableGuard,
+    WriteGuard,
+    Permit,
+    RedissonGuard,
+    RedissonFencedGuard,
+    RedissonPermitGuard
+);

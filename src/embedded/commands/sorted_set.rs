@@ -55,22 +55,30 @@ pub(super) fn zcount(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAns
     Ok(LuaAnswer::count(database.get::<SortedSet>(&args[0])?.map_or(0, |set| set.range(min, max).count())))
 }
 
-/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count means no limit. A negative offset selects
-/// nothing.
+/// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`. A negative count means no limit. A negative offset
+/// selects nothing.
 pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
-    let (limits, []) = args[3..].as_chunks::<3>() else { return Err(Failure::SYNTAX) };
-    let (mut offset, mut count) = (0, -1);
-    for [option, first, second] in limits {
-        if !is(option, "LIMIT") {
-            return Err(Failure::SYNTAX);
+    let (mut offset, mut count, mut scores) = (0, -1, false);
+    let mut options = &args[3..];
+    loop {
+        options = match options {
+            [] => break,
+            [option, rest @ ..] if is(option, "WITHSCORES") => {
+                scores = true;
+                rest
+            }
+            [option, first, second, rest @ ..] if is(option, "LIMIT") => {
+                (offset, count) = integer(first).zip(integer(second)).ok_or(Failure::NOT_AN_INTEGER)?;
+                rest
+            }
+            _ => return Err(Failure::SYNTAX),
         }
-        (offset, count) = integer(first).zip(integer(second)).ok_or(Failure::NOT_AN_INTEGER)?;
     }
     let (min, max) = range(args)?;
     let (offset, count) = (offset.try_into().unwrap_or(usize::MAX), count.try_into().unwrap_or(usize::MAX));
     let set = database.get::<SortedSet>(&args[0])?;
     let range = set.into_iter().flat_map(|set| set.range(min, max)).skip(offset).take(count);
-    Ok(LuaAnswer::array(range.cloned()))
+    Ok(listed(range, scores))
 }
 
 /// `ZRANGE key start stop [WITHSCORES]`, by rank. A negative rank counts from the end.
@@ -85,11 +93,14 @@ pub(super) fn zrange(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAns
     let rank = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
     let (first, end) = (rank(start).max(0), rank(stop).saturating_add(1).max(0));
     let (first, end) = (usize::try_from(first).unwrap_or(usize::MAX), usize::try_from(end).unwrap_or(usize::MAX));
-    let range = set.iter().take(end).skip(first);
-    Ok(LuaAnswer::array(range.flat_map(|(member, score)| {
+    Ok(listed(set.iter().take(end).skip(first), scores))
+}
+
+fn listed<'a>(range: impl Iterator<Item = (&'a Vec<u8>, f64)>, scores: bool) -> LuaAnswer {
+    LuaAnswer::array(range.flat_map(|(member, score)| {
         let score = scores.then(|| general(score).into_bytes());
         std::iter::once(member.clone()).chain(score)
-    })))
+    }))
 }
 
 fn range(args: &[Vec<u8>]) -> Result<(Bound, Bound), Failure> {

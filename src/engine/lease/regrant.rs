@@ -89,6 +89,17 @@ mod tests {
         }
     }
 
+    /// Its server stores no token.
+    #[test]
+    fn a_hold_without_a_queue_is_the_one_that_was_granted() {
+        for kind in [Kind::Redisson { fenced: false }, Kind::Redisson { fenced: true }, Kind::TimedPermit { keep: 0 }] {
+            let hold = hold(kind, 1, 100, 1);
+            for state in [HoldState::Held(None), HoldState::Held(Some(Token::new(1))), HoldState::NotHeld] {
+                assert_eq!(hold.found(state), state, "{kind:?}");
+            }
+        }
+    }
+
     /// A cohort may have asked for another budget, and the answer may be under way.
     #[test]
     fn a_hold_that_waits_for_no_replicas_may_have_another_token() {

@@ -148,6 +148,31 @@ fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_
     assert_eq!(cleanups, [ticket(cohort.hold.id, cohort.hold.amount), ticket(handoff.id, handoff.amount)]);
 }
 
+/// The server may be replaced by one that has the hold still, and it is not released twice otherwise.
+#[test]
+fn a_hold_that_is_released_before_an_attempt_goes_on_is_released_again_after_a_gap() {
+    for is_told in [true, false] {
+        let cohort = cohort(Kind::Redisson { fenced: true }, 1, 1);
+        let (engine, now) = (&cohort.setup.engine, cohort.setup.now);
+        assert!(cohort.hand_off_first(cohort.budget()));
+        let handoff = cohort.attempt(0);
+        if is_told {
+            engine.released_before(handoff.id, now);
+        }
+        let due = || {
+            let work = engine.work(now);
+            cohort.setup.answer(&work);
+            work.cleanups.iter().map(|(_, cleanup)| (cleanup.ticket.id, cleanup.is_repeated)).collect::<Vec<_>>()
+        };
+        engine.gap(now);
+        assert_eq!(due(), if is_told { vec![(cohort.hold.id, true)] } else { vec![] });
+        engine.leave(&cohort.id, cohort.others[0], now);
+        engine.drop_pending(handoff.id, None, now);
+        let given_up = (handoff.id, false);
+        assert_eq!(due(), if is_told { vec![given_up] } else { vec![(cohort.hold.id, false), given_up] });
+    }
+}
+
 /// The reply may have had the message of a grant, and the next member may not be polled.
 #[test]
 fn tickets_of_the_name_are_asked_about_when_a_request_that_releases_is_dropped() {

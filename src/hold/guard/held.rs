@@ -5,8 +5,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{
-    LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, UpgradableGuard,
-    WriteGuard, loss, lost,
+    LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, RedissonFencedGuard, RedissonGuard, RedissonPermitGuard,
+    UpgradableGuard, WriteGuard, loss, lost,
 };
 use crate::engine::lease::Loss;
 use crate::error::Result;
@@ -31,9 +31,9 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`],
-/// [`UpgradableGuard`], [`WriteGuard`], [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`] and
-/// [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot implement this
-/// trait.
+/// [`UpgradableGuard`], [`WriteGuard`], [`Permit`], [`RedissonGuard`], [`RedissonFencedGuard`],
+/// [`RedissonPermitGuard`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other
+/// crates cannot implement this trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///
@@ -178,7 +178,15 @@ macro_rules! guards_of_one_hold {
     )+};
 }
 
-guards_of_one_hold!(LockGuard, ReadGuard, UpgradableGuard, WriteGuard, RedissonGuard, RedissonFencedGuard);
+guards_of_one_hold!(
+    LockGuard,
+    ReadGuard,
+    UpgradableGuard,
+    WriteGuard,
+    RedissonGuard,
+    RedissonFencedGuard,
+    RedissonPermitGuard
+);
 
 impl sealed::Sealed for Permit {
     fn share(&self) -> Self {
@@ -196,7 +204,8 @@ impl sealed::Sealed for Permit {
 
 impl_held!(Permit, Loss);
 
-/// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
+/// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`] and
+/// [`RedissonPermitGuard`]. Other crates
 /// cannot implement this trait.
 pub trait Reentrant: Held {}
 

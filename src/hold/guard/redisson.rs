@@ -37,3 +37,27 @@ impl RedissonFencedGuard {
         self.owned.hold.token()
     }
 }
+
+/// A permit of a [`RedissonPermitSemaphore`](crate::RedissonPermitSemaphore). [`release`](Self::release) gives the
+/// permit back and waits for the server. A drop gives it back in the background.
+///
+/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they and the Java programs have
+/// at most as many permits as were set, with the exceptions of [`LockGuard`](crate::LockGuard). In addition, a Java
+/// program whose clock is ahead of the server's may take the permit before its lease has ended: the guard is lost at
+/// its next renewal then.
+#[must_use = "the permit is given back when the guard is dropped"]
+pub struct RedissonPermitGuard {
+    pub(crate) owned: Share,
+}
+
+impl RedissonPermitGuard {
+    /// The id of the permit, as Java spells it: 32 hexadecimal digits.
+    ///
+    /// To hand the permit over, [`keep`](Self::keep) it, and give the id to another program. That has the permit for as
+    /// long as its lease lasts, may prolong it in Java by `updateLeaseTime`, and gives it back by
+    /// [`release_id`](crate::RedissonPermitSemaphore::release_id) or, in Java, by `release`. Who knows the id can do
+    /// that also while the guard exists, which is lost then.
+    pub fn id(&self) -> String {
+        self.owned.hold.id.permit()
+    }
+}

@@ -86,7 +86,7 @@ async fn send(context: &Context, owned: &HoldOwner, with: &mut With) -> Result<R
     let hold = &owned.hold;
     // What is rare is on the heap, because the futures of all guards would have room for it.
     let Left { was_held, is_waited_for } = match with {
-        With::Nothing => return context.scripts().release(&hold.keys, hold.id).await,
+        With::Nothing => return context.scripts().release(&hold.keys, hold.id, hold.resent).await,
         With::Outcome(end) => return Box::pin(context.scripts().end_run(&hold.keys, hold.id, *end)).await,
         With::Turn(turn) => Box::pin(leave(context, owned, turn)).await?,
     };

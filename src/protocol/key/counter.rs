@@ -4,15 +4,12 @@ use std::borrow::Borrow;
 use std::ops::Deref;
 
 use super::named::Named;
-use super::satellites::{check_mapped, prefixed};
+use super::satellites::{PERMITS, check_mapped, marks, prefixed};
 use crate::connection::Topology;
 use crate::error::Result;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::failure::Failure;
 use crate::protocol::slot;
-
-/// The word in the keys of marks.
-const MARK: &str = "call";
 
 /// A counter of Redisson: a string by itself, a channel, and the marks of calls, which are bowline's own.
 #[derive(Debug)]
@@ -32,12 +29,12 @@ impl SharedCounter {
 
     /// A semaphore whose key is `mapped`.
     pub(crate) fn semaphore(prefix: &str, name: &str, mapped: &str) -> Result<Self> {
-        Self::new(prefix, name, mapped, (prefixed("redisson_sc", mapped), false))
+        Self::new(prefix, name, mapped, (prefixed(PERMITS, mapped), false))
     }
 
     fn new(prefix: &str, name: &str, mapped: &str, (channel, is_latch): (String, bool)) -> Result<Self> {
         check_mapped(prefix, mapped)?;
-        let marks = format!("{prefix}:{MARK}:{{{}}}:", slot::hashed(mapped)).into();
+        let marks = marks(prefix, mapped).into();
         Ok(Self { named: Named::new(name, mapped, [""].iter()), channel: channel.into(), marks, is_latch })
     }
 

@@ -128,21 +128,27 @@ fn bad_names_and_prefixes() {
 
 #[test]
 fn a_name_of_redisson_is_the_key() {
-    let plain = Keys::redisson("p", "a", "mapped:{a}:queue", false).unwrap();
+    let plain = Keys::redisson("p", "a", "mapped:{a}:queue", Kind::Redisson { fenced: false }).unwrap();
     assert_eq!((&*plain.name, listed(&plain)), ("a", vec!["mapped:{a}:queue"]));
     assert_eq!(plain.channel(), "redisson_lock__channel:mapped:{a}:queue");
     let fenced = Keys::new("p", Kind::Redisson { fenced: true }, "a b").unwrap();
-    assert_eq!(fenced.counter(), Some("redisson_lock_token:{a b}"));
+    assert_eq!(fenced.beside(), Some("redisson_lock_token:{a b}"));
     assert_eq!(fenced.renewed().collect::<Vec<_>>(), ["a b"]);
-    assert_eq!(Keys::redisson("p", "a", "", false).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(Keys::redisson("p", "a", &"x".repeat(MAX_NAME + 1), false).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(
+        Keys::redisson("p", "a", "", Kind::Redisson { fenced: false }).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+    assert_eq!(
+        Keys::redisson("p", "a", &"x".repeat(MAX_NAME + 1), Kind::Redisson { fenced: false }).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
 }
 
 /// Redisson's own scripts fail with `CROSSSLOT` there.
 #[test]
 fn a_name_whose_channel_is_in_another_slot_does_not_work_in_a_cluster() {
     for (name, fits) in [("a", true), ("a{b}c", true), ("a}b", false), ("a{b", false), ("{}a", false)] {
-        let keys = Keys::redisson("p", name, name, false).unwrap();
+        let keys = Keys::redisson("p", name, name, Kind::Redisson { fenced: false }).unwrap();
         assert!(keys.check_slots(Topology::single_server()).is_ok());
         let checked = keys.check_slots(Topology::cluster());
         assert_eq!(checked, if fits { Ok(()) } else { Err(Failure::OtherSlots(name.into())) }, "{name}");
@@ -154,7 +160,9 @@ fn a_name_whose_channel_is_in_another_slot_does_not_work_in_a_cluster() {
 /// Each format would take the other one's keys for its own.
 #[test]
 fn keys_of_bowline_are_no_names_of_java() {
-    let redisson = |name: &str| Keys::redisson("p", name, name, false).map_err(|error| error.kind()).map(drop);
+    let redisson = |name: &str| {
+        Keys::redisson("p", name, name, Kind::Redisson { fenced: false }).map_err(|error| error.kind()).map(drop)
+    };
     for own in ["p:lock:{a}", "p:rw:{a}:leases", "p:sem:{}", "redisson_lock_token:{a}"] {
         assert_eq!(redisson(own), Err(ErrorKind::InvalidInput), "{own}");
     }

@@ -26,7 +26,7 @@ impl Request {
     }
 
     pub(super) fn of<T>(call: &ScriptCall<'_, T>) -> Self {
-        Self::made(call.script, &call.keys, call.args.iter().map(|word| word.as_arg()))
+        Self::made(call.script, &call.keys(), call.args.iter().map(|word| word.as_arg()))
     }
 
     fn made<'a>(script: &'static Script, keys: &[&str], args: impl Iterator<Item = Arg<'a>>) -> Self {

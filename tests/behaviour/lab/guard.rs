@@ -18,6 +18,7 @@ pub(crate) type UpgradableGuard = Guard<bowline::UpgradableGuard>;
 pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
 pub(crate) type RedissonGuard = Guard<bowline::RedissonGuard>;
 pub(crate) type RedissonFencedGuard = Guard<bowline::RedissonFencedGuard>;
+pub(crate) type RedissonPermitGuard = Guard<bowline::RedissonPermitGuard>;
 pub(crate) type Permit = Guard<bowline::Permit>;
 pub(crate) type MultiGuard = Guard<bowline::MultiGuard>;
 
@@ -117,6 +118,12 @@ impl LockGuard {
 impl RedissonGuard {
     pub(crate) fn guard_count(&self) -> usize {
         either!(&self.0, guard => guard.guard_count())
+    }
+}
+
+impl RedissonPermitGuard {
+    pub(crate) fn id(&self) -> String {
+        either!(&self.0, guard => guard.id())
     }
 }
 

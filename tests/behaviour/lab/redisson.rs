@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use bowline::{RedissonLockState, Result, blocking};
+use bowline::{RedissonLockState, RedissonPermitsState, Result, blocking};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Either;
 use super::acquire::Acquire;
 use super::client::handle;
-use super::guard::{RedissonFencedGuard, RedissonGuard};
+use super::guard::{RedissonFencedGuard, RedissonGuard, RedissonPermitGuard};
 use super::primitives::{Wait, acquire, try_acquire};
 use super::thread::{call, on_a_thread};
 
@@ -38,6 +38,10 @@ impl Redisson {
 
     pub(crate) fn semaphore(&self, name: &str) -> RedissonSemaphore {
         RedissonSemaphore(handle!(self, semaphore, name))
+    }
+
+    pub(crate) fn permit_semaphore(&self, name: &str) -> RedissonPermitSemaphore {
+        RedissonPermitSemaphore(handle!(self, permit_semaphore, name))
     }
 }
 
@@ -86,6 +90,51 @@ impl RedissonCountDownLatch {
 
     pub(crate) fn wait(&self) -> Wait {
         Wait(handle!(self, wait))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RedissonPermitSemaphore(Either<bowline::RedissonPermitSemaphore, blocking::RedissonPermitSemaphore>);
+
+impl RedissonPermitSemaphore {
+    pub(crate) fn try_set_permits(&self, permits: u32) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, try_set_permits, permits)
+    }
+
+    pub(crate) fn set_permits(&self, permits: u32) -> BoxFuture<'static, Result<()>> {
+        call!(self.0, set_permits, permits)
+    }
+
+    pub(crate) fn add_permits(&self, change: i32) -> BoxFuture<'static, Result<()>> {
+        call!(self.0, add_permits, change)
+    }
+
+    pub(crate) fn acquire(&self) -> Acquire<RedissonPermitGuard> {
+        acquire!(self.0, acquire(), RedissonPermitGuard, of, of)
+    }
+
+    pub(crate) fn try_acquire(&self) -> Acquire<Option<RedissonPermitGuard>> {
+        try_acquire!(self.0, try_acquire(), RedissonPermitGuard, of_try, of_try)
+    }
+
+    pub(crate) fn available(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, available)
+    }
+
+    pub(crate) fn acquired(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, acquired)
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<RedissonPermitsState>> {
+        call!(self.0, inspect)
+    }
+
+    pub(crate) fn release_id(&self, id: &str) -> BoxFuture<'static, Result<bool>> {
+        let id = id.to_owned();
+        match self.0.clone() {
+            Either::Async(semaphore) => async move { semaphore.release_id(&id).await }.boxed(),
+            Either::Blocking(semaphore) => on_a_thread(move || semaphore.release_id(&id)),
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use bowline::{Holder, RedissonLock, RedissonSemaphore};
+use bowline::{Holder, RedissonLock, RedissonPermitSemaphore, RedissonSemaphore};
 
-use super::{HOUR, latch, semaphore};
+use super::{HOUR, latch, permit_semaphore, semaphore};
 use crate::lock::cancel::Then;
 use crate::support::env::{Env, TestClient, on_every_server};
 use crate::support::polled::{self, polled};
@@ -20,6 +20,9 @@ on_every_server! {
     an_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits,
     a_contended_acquisition_of_permits_dropped_after_any_number_of_polls_leaves_all_permits,
     a_release_of_permits_dropped_after_any_number_of_polls_is_finished,
+    an_acquisition_of_a_permit_dropped_after_any_number_of_polls_leaves_all_permits,
+    a_contended_acquisition_of_a_permit_dropped_after_any_number_of_polls_leaves_all_permits,
+    a_release_of_a_permit_dropped_after_any_number_of_polls_is_finished,
 }
 
 async fn client(env: &Env) -> TestClient {
@@ -178,6 +181,63 @@ async fn a_release_of_permits_dropped_after_any_number_of_polls_is_finished(env:
     let (mine, others) = (a.redisson().semaphore(semaphore::NAME), b.redisson().semaphore(semaphore::NAME));
     sweep_permits(&env, &others, async |polls, _| {
         let held = mine.acquire_many(3).await.unwrap();
+        polled(held.release(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+/// The only permit, whose lease is an hour, must be there after each call.
+async fn sweep_permit<T>(
+    env: &Env,
+    fresh: &RedissonPermitSemaphore,
+    mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>,
+) {
+    assert!(fresh.try_set_permits(1).await.unwrap());
+    for then in [Then::Drop, Then::Wait] {
+        println!("{then:?}:");
+        let it_is_there = async || {
+            env.soon("it is back", fresh.acquire().into_future()).await.unwrap().release().await.unwrap();
+            let state = fresh.inspect().await.unwrap();
+            assert_eq!((state.available, state.acquired), (1, 0));
+        };
+        polled::sweep(async |polls| attempt(polls, then).await, it_is_there).await;
+    }
+    permit_semaphore::delete(env);
+}
+
+async fn an_acquisition_of_a_permit_dropped_after_any_number_of_polls_leaves_all_permits(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let [mine, others] = [&a, &b].map(|client| client.redisson().permit_semaphore(semaphore::NAME));
+    sweep_permit(&env, &others, async |polls, then| {
+        let executed = async || {
+            if then == Then::Wait {
+                env.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        polled(mine.acquire().into_future(), polls, executed).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+/// The holder releases while the other one is on its way.
+async fn a_contended_acquisition_of_a_permit_dropped_after_any_number_of_polls_leaves_all_permits(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let [mine, others] = [&a, &b].map(|client| client.redisson().permit_semaphore(semaphore::NAME));
+    sweep_permit(&env, &others, async |polls, _| {
+        let held = others.acquire().await.unwrap();
+        let released = env.spawn(async move { held.release().await.unwrap() });
+        let taken = polled(mine.acquire().into_future(), polls, async || {}).await.map(Result::unwrap);
+        released.await;
+        taken
+    })
+    .await;
+}
+
+async fn a_release_of_a_permit_dropped_after_any_number_of_polls_is_finished(env: Env) {
+    let (a, b) = (client(&env).await, client(&env).await);
+    let [mine, others] = [&a, &b].map(|client| client.redisson().permit_semaphore(semaphore::NAME));
+    sweep_permit(&env, &others, async |polls, _| {
+        let held = mine.acquire().await.unwrap();
         polled(held.release(), polls, async || {}).await.map(Result::unwrap)
     })
     .await;

@@ -3,8 +3,9 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use bowline::ConfigBuilder;
+use bowline::{ConfigBuilder, Loss};
 
+use super::permit_semaphore;
 use super::semaphore::{NAME, delete};
 use crate::support::env::{Env, on_the_embedded_server};
 use crate::support::polled::{self, polled};
@@ -12,6 +13,8 @@ use crate::support::polled::{self, polled};
 on_the_embedded_server! {
     permits_are_given_back_after_the_clock_has_jumped,
     a_dropped_acquisition_gives_back_after_the_clock_has_jumped,
+    a_permit_whose_lease_the_clock_has_ended_is_lost_and_goes_to_others,
+    a_permit_with_a_lease_is_given_back_after_the_clock_was_set_back,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,4 +56,34 @@ async fn a_dropped_acquisition_gives_back_after_the_clock_has_jumped(env: Env) {
     };
     polled::sweep(attempt, given_back).await;
     delete(&env);
+}
+
+/// The ends of leases are times of the server's clock.
+async fn a_permit_whose_lease_the_clock_has_ended_is_lost_and_goes_to_others(env: Env) {
+    let (client, other) = (env.client_with_all_rights(short).await, env.client_with_all_rights(short).await);
+    let (mine, others) = (client.redisson().permit_semaphore(NAME), other.redisson().permit_semaphore(NAME));
+    assert!(mine.try_set_permits(1).await.unwrap());
+    let held = mine.acquire().await.unwrap();
+    jump(&env, 3600 * SECOND);
+    let next = others.acquire().await.unwrap();
+    assert_eq!(env.soon("the loss is told", held.lost()).await, Loss::Gone);
+    assert_eq!(others.acquired().await.unwrap(), 1);
+    drop(held);
+    next.release().await.unwrap();
+    assert_eq!(others.available().await.unwrap(), 1);
+    permit_semaphore::delete(&env);
+}
+
+/// Its lease ends an hour later than it should, unless somebody gives it back.
+async fn a_permit_with_a_lease_is_given_back_after_the_clock_was_set_back(env: Env) {
+    let (client, other) = (env.client_with_all_rights(short).await, env.client_with_all_rights(short).await);
+    let (mine, others) = (client.redisson().permit_semaphore(NAME), other.redisson().permit_semaphore(NAME));
+    assert!(mine.try_set_permits(1).await.unwrap());
+    let held = mine.acquire().await.unwrap();
+    env.embedded().set_clock(env.embedded().now() - 3600 * SECOND);
+    env.sleep(5 * SECOND).await;
+    assert!(held.is_valid() && others.try_acquire().await.unwrap().is_none());
+    held.release().await.unwrap();
+    others.acquire().await.unwrap().release().await.unwrap();
+    permit_semaphore::delete(&env);
 }

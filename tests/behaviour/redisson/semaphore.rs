@@ -144,10 +144,12 @@ async fn never_more_are_out_than_there_are(env: Env) {
     assert!(clients[0].redisson().semaphore(NAME).try_set_permits(3).await.unwrap());
     let tasks = clients.iter().flat_map(|client| std::iter::repeat_n(client, 6)).enumerate().map(|(n, client)| {
         let (semaphore, out, wanted) = (client.redisson().semaphore(NAME), out.clone(), 1 + n as u32 % 2);
+        let inner = env.clone();
         env.spawn(async move {
             for _ in 0..5 {
                 let permits = semaphore.acquire_many(wanted, None).await.unwrap();
                 assert!(out.fetch_add(wanted, Ordering::SeqCst) + wanted <= 3, "more are out than there are");
+                inner.sleep(Duration::from_millis(1)).await;
                 out.fetch_sub(wanted, Ordering::SeqCst);
                 permits.release().await.unwrap();
             }

@@ -26,7 +26,7 @@ impl Lab {
                     if ["p:latch:", "p:barrier:", "p:entry:", "p:double:", "p:client:"]
                         .iter()
                         .any(|kind| key.starts_with(kind)) => {}
-                Content::Scores(_) if key.ends_with("}:watchers") => {}
+                Content::Scores(_) if key.ends_with("}:watchers") || key.ends_with("}:timeout") => {}
                 Content::Map(fields) => {
                     assert_eq!(fields.len(), 1, "{key}: {fields:?}");
                     let stored = |hold: &String| hold.split(' ').all(|number| number.parse::<u64>().is_ok());

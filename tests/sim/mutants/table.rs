@@ -132,6 +132,18 @@ pub const MUTANTS: &[Row] = &[
         "  redis.call('SET', mark, answer, 'PX', string.format('%.0f', math.max(known_until - now + 1, 1)))\n",
         "",
     )], scene("latch_with_java"), I10),
+    lua("ended_permit_not_remembered", &[(
+        "if marked ~= -2 then\n",
+        "if false then\n",
+    )], scene("timed_permits_with_java"), I8),
+    lua("permit_taken_by_each_copy", &[(
+        "local ends = redis.call('ZSCORE', leases, permit)\nif ends then\n  -- Nobody",
+        "local ends = redis.call('ZSCORE', leases, permit)\nif false then\n  -- Nobody",
+    )], scene("timed_permits_with_java"), I8),
+    lua("ended_permit_not_given_back", &[(
+        "local more = sweep()\n",
+        "local more = false\n",
+    )], scene("timed_permits_with_java"), I3),
     rust("permits_kept_on_drop", Mutant::PermitsKeptOnDrop, scene("permits_with_java"), I8),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
     lua("token_without_clock", &[(

@@ -10,6 +10,10 @@ use futures::future::join_all;
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
+pub use timed::timed_permits_with_java;
+
+mod timed;
+
 const ACQUIRE: &str = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then \
     local token = redis.call('INCRBY', KEYS[2], 1) \
     local n = redis.call('HGET', KEYS[1], ARGV[2]) or 0 \
@@ -59,7 +63,11 @@ impl Java {
     fn eval(&self, source: &str, args: &[&str]) -> i64 {
         let counter = format!("redisson_lock_token:{{{NAME}}}");
         let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
-        match self.server.eval(source, &[NAME.as_bytes(), counter.as_bytes()], &args) {
+        self.eval_with(source, &[NAME.as_bytes(), counter.as_bytes()], &args)
+    }
+
+    fn eval_with(&self, source: &str, keys: &[&[u8]], args: &[&[u8]]) -> i64 {
+        match self.server.eval(source, keys, args) {
             Ok(Reply::Integer(answer)) => answer,
             other => panic!("{other:?}"),
         }

@@ -12,6 +12,8 @@ use super::rivals::Rivals;
 use super::scene::{Fault, Scene};
 use crate::world::MS;
 
+pub mod timed;
+
 /// What the other client has when the operation begins, of both permits and of a latch of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Taken {
