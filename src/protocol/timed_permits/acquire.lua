@@ -49,7 +49,8 @@ if type(redis.pcall('INCRBY', counter, '-1')) ~= 'number' then
   -- Raises what the first call returned.
   redis.call('INCRBY', counter, '-1')
 end
--- A Java program may have given the counter a life by expire(). The permits must not outlive it: Redisson does the same.
+-- A Java program may have given the counter a life by expire(). The permits must not outlive it. Redisson does the
+-- same.
 local life = redis.call('PTTL', counter)
 if life > 0 then redis.call('PEXPIRE', leases, life) end
 return {'GRANTED', '0', now}
