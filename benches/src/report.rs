@@ -25,7 +25,7 @@ impl Report {
         }
     }
 
-    /// Notes what another process printed by [`line`]. Whether it was such a line.
+    /// Notes what another process printed by [`line()`]. Whether it was such a line.
     pub fn add_line(&mut self, text: &str) -> bool {
         let mut words = text.split(' ').map(|word| word.split_once('='));
         let (Some(Some(("case", case))), Some(Some(("metric", metric))), Some(Some(("value", value)))) =
