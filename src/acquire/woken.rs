@@ -24,8 +24,9 @@ use crate::tuning::{LEFT_TO_OTHERS, OWN_MESSAGE};
 /// The server counts in whole milliseconds, and the key may be there for a moment longer.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// When to ask again if no message comes: when the lease in the way has passed. A permit is also given back that ends
-/// later than others, by a message that may be lost, and some permits never end.
+/// When to ask again if no message comes. For a lock: when the lease in the way has passed. For a permit: after a third
+/// of the client's lease at the latest. The permit that is given back next need not be the one whose lease ends first,
+/// and the leases of some permits never end.
 fn rest(kind: Kind, left: Option<Duration>, lease: Duration) -> Duration {
     match kind {
         Kind::TimedPermit { .. } => left.map_or(lease / 3, |left| left.min(lease / 3)),

@@ -30,8 +30,8 @@ impl Scripts<'_> {
     {
         Box::pin(async move {
             let ConnectionError::Refused { code, .. } = error else { return error };
-            // The other key is a mark, which nobody else writes, and has an attempt id in it. Those of permits are left
-            // out before.
+            // The second key of a counter's script is a mark. Only bowline writes marks, and their names have attempt
+            // ids in them, so errors do not name them. Calls about permits with leases have left theirs out.
             let of_counter = script.name().starts_with(shared_counter::PREFIX);
             let of_permits = script.name().starts_with(timed_permits::PREFIX);
             let keys = keys.get(..1).filter(|_| of_counter).unwrap_or(keys);

@@ -148,7 +148,7 @@ fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_
     assert_eq!(cleanups, [ticket(cohort.hold.id, cohort.hold.amount), ticket(handoff.id, handoff.amount)]);
 }
 
-/// The server may be replaced by one that has the hold still, and it is not released twice otherwise.
+/// After a gap, another server may answer that still has the hold. Without a gap, the hold is released once.
 #[test]
 fn a_hold_that_is_released_before_an_attempt_goes_on_is_released_again_after_a_gap() {
     for is_told in [true, false] {

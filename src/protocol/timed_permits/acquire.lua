@@ -22,8 +22,8 @@ if not_after ~= '0' and now > not_after + 0 then return {'STALE', now} end
 local permit = permit_of(id)
 local ends = redis.call('ZSCORE', leases, permit)
 if ends then
-  -- Nobody else has it, even if its lease is over: it was not given back. Always written: a caller that waits for
-  -- replicas waits for this.
+  -- The id is stored until the permit is given back, so no other attempt has the permit, even if its lease is over. The
+  -- end is always written, because a caller that waits for replicas waits for this write.
   redis.call('ZADD', leases, math.max(ends + 1, now + lease), permit)
   return {'GRANTED', '0', now}
 end

@@ -26,7 +26,7 @@ local function renew(id, lease)
   if lease ~= '0' then
     -- A server that is out of memory refuses a first write that takes memory, and must renew all the same.
     takes_writes(leases)
-    -- Always written: a caller that waits for replicas waits for this.
+    -- The end is always written, because a caller that waits for replicas waits for this write.
     redis.call('ZADD', leases, 'XX', math.max(ends + 1, now + lease), permit)
   end
   return ''

@@ -34,7 +34,7 @@ fn permits_of_a_semaphore_do_not_ask_ahead() {
     assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty());
 }
 
-/// Its number is that of the units, and not that of the budget: the ticket is that of the same cohort.
+/// The ticket names all units, and not the guards of the budget, so the engine finds the cohort when it is granted.
 #[test]
 fn a_writers_ticket_queued_ahead_is_its_cohorts() {
     for is_granted_first in [false, true] {
@@ -58,7 +58,7 @@ fn a_writers_ticket_queued_ahead_is_its_cohorts() {
             assert!(cohort.poll(1).is_none());
             granted();
         }
-        let Some(Turn::Attempt(handoff)) = cohort.poll(1) else { panic!("nobody has the grant") };
+        let Some(Turn::Attempt(handoff)) = cohort.poll(1) else { panic!("no member was given the granted ticket") };
         assert!(handoff.id == asks[0].attempt && handoff.is_decided);
         cohort.setup.engine.drop_pending(handoff.id, None, cohort.setup.now);
         cohort.ends(&hold);
