@@ -232,7 +232,7 @@ impl Watchdog {
         if !cleanup.is_repeated || self.engine.is_closed() {
             return Ok(());
         }
-        match self.scripts().holders(&cleanup.keys).await {
+        match self.scripts().holders(&cleanup.keys, cleanup.ticket.id.client).await {
             Ok(held) => self.engine.end_again(held, self.executor.now()),
             // A client that was closed meanwhile has ended all that it must, and does not wait for this answer.
             Err(failure) if failure.kind().is_retryable() && !self.engine.is_closed() => return Err(failure),

@@ -51,6 +51,13 @@ impl AttemptId {
         format!("{:032x}", self.client.as_u128() ^ u128::from(self.n).rotate_left(64))
     }
 
+    /// Reads the id of a permit in the format of Redisson. `None`: it is not of an attempt of that client.
+    pub(crate) fn of_permit(text: &str, client: Uuid) -> Option<Self> {
+        let bits = u128::from_str_radix(text, 16).ok()? ^ client.as_u128();
+        let n = u64::try_from(bits.rotate_left(64)).ok()?;
+        Some(Self { client, n })
+    }
+
     /// Reads an id that was found in Redis or in a message, which another program may have written.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (client, number) = text.split_once(':')?;
@@ -100,5 +107,14 @@ mod tests {
         }
         assert!(!format!("{id:?}").contains(&id.client.to_string()));
         assert_eq!(id.permit(), "000000000000000c0000000000000007");
+        let other = Uuid::from_u128(u128::MAX);
+        for n in [0, 12, u64::MAX >> 1] {
+            let id = AttemptId { n, ..id };
+            assert_eq!(AttemptId::of_permit(&id.permit(), id.client), Some(id));
+            assert_eq!(AttemptId::of_permit(&id.permit(), other), None);
+        }
+        for junk in ["", text, "x00000000000000c0000000000000007", "0000000000000000c0000000000000007000"] {
+            assert_eq!(AttemptId::of_permit(junk, id.client), None, "{junk:?}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::attempt_id::AttemptId;
 use super::call::ScriptCall;
 pub(crate) use super::call::Scripts;
@@ -119,10 +121,12 @@ impl Scripts<'_> {
         }
     }
 
-    /// The attempts that hold the resource, or the first thousand of them.
-    pub(crate) async fn holders(self, keys: &Keys) -> Result<Vec<AttemptId>, Failure> {
+    /// The attempts that hold the resource, or the first thousand of them. Of permits in the format of Redisson, only
+    /// those of `client` can be told from others.
+    pub(crate) async fn holders(self, keys: &Keys, client: Uuid) -> Result<Vec<AttemptId>, Failure> {
         let seen = self.seen(keys, 0).await?;
-        Ok(seen.holds.iter().filter_map(|hold| AttemptId::parse(&hold.id)).collect())
+        let attempt = |id: &str| AttemptId::parse(id).or_else(|| AttemptId::of_permit(id, client));
+        Ok(seen.holds.iter().filter_map(|hold| attempt(&hold.id)).collect())
     }
 
     /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is

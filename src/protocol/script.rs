@@ -90,8 +90,9 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 53] = [
+const FRAGMENTS: [(&str, &str); 54] = [
     ("absent", include_str!("fragments/absent.lua")),
+    ("ahead", include_str!("fragments/ahead.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
     ("barrier", include_str!("fragments/barrier.lua")),
     ("changes", include_str!("fragments/changes.lua")),

@@ -43,8 +43,7 @@ fn of_copy<'a, T>(
     site: Site<'a>,
     copy: CallCopy,
 ) -> ScriptCall<'a, T> {
-    let CallCopy { not_after, known_until, resent, .. } = copy;
-    call.number(not_after).number(known_until).number(resent).text(counter.channel()).text(site.how())
+    call.copy(copy).text(counter.channel()).text(site.how())
 }
 
 /// Sets a latch to a count, or a semaphore to a number of permits.

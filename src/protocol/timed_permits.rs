@@ -152,8 +152,7 @@ fn release<'a, T>(
 
 /// Sets how many permits there are.
 pub(super) fn set<'a>(keys: &'a Keys, site: Site<'a>, copy: CallCopy, new: u32) -> ScriptCall<'a, Timed<()>> {
-    let CallCopy { id, not_after, known_until, resent } = copy;
-    let call = marked(&SET, keys, &id.text(), was_set).number(new).number(not_after).number(known_until).number(resent);
+    let call = marked(&SET, keys, &copy.id.text(), was_set).number(new).copy(copy);
     call.text(keys.channel()).text(site.how())
 }
 

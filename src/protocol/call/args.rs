@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{ScriptCall, Site, Word};
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::copy::CallCopy;
 use crate::protocol::key::inbox_prefix_in;
 use crate::protocol::ticket::{Claim, Ticket};
 
@@ -32,6 +33,11 @@ impl<'a, T> ScriptCall<'a, T> {
             Some(id) => self.id(id),
             None => self.text(""),
         }
+    }
+
+    /// Adds what a script has to know of a copy of a call that is marked. The id is in the mark.
+    pub(in crate::protocol) fn copy(self, CallCopy { not_after, known_until, resent, .. }: CallCopy) -> Self {
+        self.number(not_after).number(known_until).number(resent)
     }
 
     pub(in crate::protocol) fn client(self, client: Uuid) -> Self {

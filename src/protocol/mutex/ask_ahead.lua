@@ -17,6 +17,7 @@ local ticket_ttl, not_after = ARGV[6], tonumber(ARGV[7])
 --@include mutex
 --@include queue
 --@include place
+--@include ahead
 open_queue()
 
 local held = not free and redis.call('HGET', lock, id)
@@ -30,18 +31,7 @@ if present ~= known then
   return {'GRANTED', present, now}
 end
 
-local already_queued = is_queued(ticket)
-if not already_queued then
-  if not_after > 0 and now > not_after then
-    return {'STALE', now}
-  end
-  if live_waiters() == 0 then
-    -- The counter may be lost, and the clock may stand before the present budget, which is not larger than the next.
-    local token = reserve(budget, lease, string.format('%.0f', counter(present) + budget - 1))
-    redis.call('HSET', lock, id, token .. longest)
-    extend(lease)
-    return {'GRANTED', token, now}
-  end
-end
-enqueue(ticket, already_queued, ticket_ttl)
-return {'QUEUED', now}
+return ahead(present, function(token)
+  redis.call('HSET', lock, id, token .. longest)
+  extend(lease)
+end)

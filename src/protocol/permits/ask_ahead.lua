@@ -4,7 +4,8 @@
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
 -- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
 -- has got its budget by an earlier copy of the call. A caller that does not hold queues nothing.
--- The longest lease that is stored with an extended hold stays there. Who holds less than all units is no writer.
+-- The longest lease that is stored with an extended hold stays there. A hold of fewer than all units is no writer's: the
+-- reply is NOT_HELD.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -17,6 +18,7 @@ local ticket_ttl, not_after = ARGV[6], tonumber(ARGV[7])
 --@include permit_renewed
 --@include queue
 --@include place
+--@include ahead
 
 local token = renew(permits, leases, id, '0')
 -- Raises which key has a wrong type.
@@ -38,18 +40,7 @@ end
 -- No other hold can be beside a writer's, so there is nothing to reap.
 waiting = redis.call('LLEN', queue)
 if waiting ~= redis.call('ZCARD', tickets) then forget_queue() end
-local already_queued = is_queued(ticket)
-if not already_queued then
-  if not_after > 0 and now > not_after then
-    return {'STALE', now}
-  end
-  if live_waiters() == 0 then
-    -- The counter may be lost, and the clock may stand before the present budget, which is not larger than the next.
-    token = reserve(budget, lease, string.format('%.0f', counter(token) + budget - 1))
-    redis.call('HSET', permits, id, units .. ' ' .. token .. longest)
-    renew(permits, leases, id, lease, '0', '0')
-    return {'GRANTED', token, now}
-  end
-end
-enqueue(ticket, already_queued, ticket_ttl)
-return {'QUEUED', now}
+return ahead(token, function(first)
+  redis.call('HSET', permits, id, units .. ' ' .. first .. longest)
+  renew(permits, leases, id, lease, '0', '0')
+end)

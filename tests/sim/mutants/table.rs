@@ -296,12 +296,12 @@ pub const MUTANTS: &[Row] = &[
     rust("cohort_never_ends", Mutant::CohortNeverEnds, scene("long_cohort"), I4),
     rust("cohort_takes_its_time", Mutant::CohortTakesItsTime, scene("slow_cohort"), I4),
     lua("granted_ahead_past_others", &[(
-        "  if live_waiters() == 0 then\n    -- The counter may be lost",
-        "  if true then\n    -- The counter may be lost",
+        "    if live_waiters() == 0 then",
+        "    if true then",
     )], scene("busy_cohort"), I4),
     lua("writers_granted_ahead_past_others", &[(
-        "  if live_waiters() == 0 then\n    -- The counter may be lost",
-        "  if true then\n    -- The counter may be lost",
+        "    if live_waiters() == 0 then",
+        "    if true then",
     )], scene("busy_writers"), I4),
     rust("downgraded_to_another_token", Mutant::DowngradedToAnotherToken, scene("downgraded_cohort"), I2),
     rust("ahead_forgotten", Mutant::AheadForgotten, scene("busy_cohort"), I3),

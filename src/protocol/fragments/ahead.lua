@@ -1,0 +1,22 @@
+-- Fragment: the next hand-off budget of a hold that goes on.
+-- Expects the locals: now, not_after, lease, budget, ticket, ticket_ttl. Expects the fragments counter, token, queue and
+-- place.
+
+-- Replies GRANTED if no live ticket waits, after it has called store(token) with the first token of the budget. Else
+-- the ticket queues up. `present` is the first token of the present budget.
+local function ahead(present, store)
+  local already_queued = is_queued(ticket)
+  if not already_queued then
+    if not_after > 0 and now > not_after then
+      return {'STALE', now}
+    end
+    if live_waiters() == 0 then
+      -- The counter may be lost, and the clock may stand before the present budget, which is not larger than the next.
+      local token = reserve(budget, lease, string.format('%.0f', counter(present) + budget - 1))
+      store(token)
+      return {'GRANTED', token, now}
+    end
+  end
+  enqueue(ticket, already_queued, ticket_ttl)
+  return {'QUEUED', now}
+end
