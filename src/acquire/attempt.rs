@@ -74,7 +74,12 @@ fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
         AcquireAnswer::Busy { is_retained, .. } => {
-            waiter.attempt.forget();
+            // A copy without an answer may still be executed, and take what nobody waits for.
+            if waiter.attempt.state.asked == 1 {
+                waiter.attempt.forget();
+            } else {
+                waiter.attempt.abandon();
+            }
             Some(Decision::Busy { is_retained })
         }
         AcquireAnswer::LeftToCohort => {

@@ -12,6 +12,7 @@ on_every_runtime! {
     permits_that_expire_survive_lost_requests_and_answers,
     a_copy_behind_the_release_of_its_permit_takes_none,
     a_late_request_for_a_permit_takes_none,
+    a_late_copy_of_a_try_that_found_no_permit_takes_none,
     an_acquisition_of_a_permit_that_is_dropped_while_its_answer_is_under_way_is_given_back,
     a_release_of_a_permit_whose_answer_is_lost_leaves_the_others_alone,
     a_permit_of_a_client_that_is_cut_off_ends_with_its_lease,
@@ -121,6 +122,21 @@ async fn a_late_request_for_a_permit_takes_none(env: Env) {
         assert!(!faults.send_late().await.is_empty());
         assert_eq!(counts(&others).await, (1, 0));
     }
+    end(&env);
+}
+
+/// The second copy was told that no permit is free.
+async fn a_late_copy_of_a_try_that_found_no_permit_takes_none(env: Env) {
+    let (_other, others) = begun(&env, 1).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(HOUR)).await;
+    let held = others.acquire().await.unwrap();
+    faults.next("timed_acquire", [Fault::Late]);
+    assert!(client.redisson().permit_semaphore(PERMITS).try_acquire().await.unwrap().is_none());
+    assert_eq!(faults.calls("timed_acquire"), 2);
+    env.eventually("it is cancelled", async || faults.answered("timed_release") > 0).await;
+    held.release().await.unwrap();
+    assert!(!faults.send_late().await.is_empty());
+    assert_eq!(counts(&others).await, (1, 0));
     end(&env);
 }
 
