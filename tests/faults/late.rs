@@ -9,6 +9,7 @@ use crate::support::env::{Env, on_every_runtime};
 on_every_runtime! {
     a_late_copy_after_the_release_is_a_ghost_of_one_lease,
     a_late_copy_that_queues_is_ended_when_it_is_granted,
+    a_try_that_finds_the_lock_held_cancels_a_copy_without_an_answer,
     a_late_copy_after_its_time_does_nothing,
     a_late_copy_before_the_cancel_is_cancelled,
     a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
@@ -69,6 +70,22 @@ async fn a_late_copy_that_queues_is_ended_when_it_is_granted(env: Env) {
     assert_eq!((faults.calls("lock_cancel"), faults.calls("lock_inspect")), (1, 1));
     assert_eq!(faults.total(), before + 2);
     guard.release().await.unwrap();
+}
+
+/// The second copy of a try found the lock held. The first one may still be executed.
+async fn a_try_that_finds_the_lock_held_cancels_a_copy_without_an_answer(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(60_000))).await;
+    let held = other.lock("a").lock().await.unwrap();
+    assert!(client.lock("a").try_lock().await.unwrap().is_none());
+    assert_eq!((faults.calls("lock_acquire"), faults.total()), (1, 1), "a try with an answer leaves nothing to cancel");
+    for fault in [Fault::Late, Fault::LoseReply] {
+        let cancelled = faults.answered("lock_cancel");
+        faults.next("lock_acquire", [fault]);
+        assert!(client.lock("a").try_lock().await.unwrap().is_none());
+        env.eventually("it is cancelled", async || faults.answered("lock_cancel") == cancelled + 1).await;
+    }
+    held.release().await.unwrap();
 }
 
 async fn a_late_copy_after_its_time_does_nothing(env: Env) {
