@@ -1,6 +1,6 @@
 -- Fragment: the next hand-off budget of a hold that goes on.
--- Expects the locals: now, not_after, lease, budget, ticket, ticket_ttl. Expects the fragments counter, token, queue and
--- place.
+-- Expects the locals: now, not_after, lease, budget, ticket, ticket_ttl.
+-- Expects the fragments counter, token, queue and place.
 
 -- Replies GRANTED if no live ticket waits, after it has called store(token) with the first token of the budget. Else
 -- the ticket queues up. `present` is the first token of the present budget.

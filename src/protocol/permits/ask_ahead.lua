@@ -4,8 +4,8 @@
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
 -- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
 -- has got its budget by an earlier copy of the call. A caller that does not hold queues nothing.
--- The longest lease that is stored with an extended hold stays there. A hold of fewer than all units is no writer's: the
--- reply is NOT_HELD.
+-- The longest lease that is stored with an extended hold stays there.
+-- A hold of fewer than all units is no writer's: the reply is NOT_HELD.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
