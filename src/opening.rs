@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join};
 use futures::stream::BoxStream;
 use uuid::Uuid;
 
@@ -113,10 +113,16 @@ impl Opening {
         Ok(notices)
     }
 
-    /// Subscribes first, which waits for a connection that is being made as well.
+    /// Subscribes and checks at the same time. A connection that is being made refuses the check, but not before it is
+    /// there: then the check is tried again.
     async fn open(&self) -> Result<Notices> {
-        let notices = self.subscribe().await?;
-        self.check().await?;
+        let checked = async {
+            match self.check().await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => self.check().await,
+                checked => checked,
+            }
+        };
+        let (notices, ()) = try_join(self.subscribe(), checked).await?;
         self.check_alone().await?;
         Ok(notices)
     }

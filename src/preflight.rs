@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::future::try_join_all;
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -16,7 +15,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::reply::ServerMillis;
 use crate::runtime::Executor;
 
-/// Issues every command that the scripts issue, on keys of the check's own, and reads the server's clock.
+/// Issues every command that the scripts issue, on keys of the check's own, and reads the server's clock, by one call.
 pub(crate) async fn check(
     executor: &dyn Executor,
     connection: &dyn Connection,
@@ -37,11 +36,11 @@ pub(crate) async fn check(
 
 async fn tried(scripts: Scripts<'_>, config: &Config, client: Uuid) -> std::result::Result<ServerMillis, Failure> {
     let keys = Kind::CHECKED.map(|kind| Keys::scratch(&config.prefix, kind, client));
-    let times = try_join_all(keys.each_ref().map(|keys| scripts.try_rights(keys, client))).await?;
+    let now = scripts.try_rights(&keys, client).await?;
     if config.replicas > 0 {
         wait(scripts, &keys[0], client, config.command_timeout).await?;
     }
-    Ok(times.into_iter().max().unwrap_or_default())
+    Ok(now)
 }
 
 /// Runs `WAIT` for no replica, which needs the same right. Whether enough replicas exist is checked for each grant.

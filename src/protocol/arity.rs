@@ -157,7 +157,7 @@ fn every_call_passes_what_the_header_says() {
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
     calls.add(client::ask(&keys, "p:inbox:", &[id; REPEATS]));
-    calls.add(client::rights(&Keys::new("p", Kind::Latch, "n").unwrap(), "c"));
+    calls.add(client::rights(&[Keys::new("p", Kind::Latch, "n").unwrap()], "c"));
     calls.add(client::types(&["a", "b", "c"]));
 
     for script in Script::all() {

@@ -24,8 +24,8 @@ scripts! {
 
 impl Scripts<'_> {
     /// Issues every command that the scripts issue, on the scratch keys `keys` and a channel of the client's own, and
-    /// leaves nothing. Returns what the server's clock shows.
-    pub(crate) async fn try_rights(self, keys: &Keys, client: Uuid) -> Result<ServerMillis, Failure> {
+    /// leaves nothing. The keys are in one slot. Returns what the server's clock shows.
+    pub(crate) async fn try_rights(self, keys: &[Keys], client: Uuid) -> Result<ServerMillis, Failure> {
         let channel = format!("{}:check", inbox(self.inbox_prefix, None, client));
         self.send(rights(keys, &channel)).await
     }
@@ -83,9 +83,10 @@ pub(super) fn read_labels<'a>(labels: &'a Named, clients: &[Uuid]) -> ScriptCall
     .each(clients, |call, client| call.client(*client))
 }
 
-pub(super) fn rights<'a>(keys: &'a Keys, channel: &'a str) -> ScriptCall<'a, ServerMillis> {
-    let call = ScriptCall::new(&RIGHTS, keys.all(), |fields| fields.number()).text(channel);
-    keys.all().fold(call, |call, key| call.text(type_of(key)))
+pub(super) fn rights<'a>(keys: &'a [Keys], channel: &'a str) -> ScriptCall<'a, ServerMillis> {
+    let all = || keys.iter().flat_map(Keys::all);
+    let call = ScriptCall::new(&RIGHTS, all(), |fields| fields.number()).text(channel);
+    all().fold(call, |call, key| call.text(type_of(key)))
 }
 
 pub(super) fn listeners<'a>(scratch: &'a str, inbox: &'a str) -> ScriptCall<'a, u64> {

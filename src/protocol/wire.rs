@@ -1,6 +1,7 @@
 //! The calls of the protocol, for tests and benches that send them themselves. They have the same keys, tickets and
 //! argument orders as those of the library.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -250,7 +251,7 @@ impl Resource {
 
     /// Issues every command on the keys of the resource, which must not exist, and on the channel.
     pub fn rights(&self, channel: &str) -> Request {
-        sent(client::rights(&self.keys, channel))
+        sent(client::rights(from_ref(&self.keys), channel))
     }
 
     fn permits(&self) -> Permits {

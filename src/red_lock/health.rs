@@ -6,6 +6,7 @@
 //! | no answer within the shorter time that a short lease or a short retry timeout leaves | for that name, until it has answered a probe; for all, if it does not |
 //! | a denial, or an answer that makes no sense | for that name and for a second; for all, if a probe is denied too |
 
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -136,7 +137,7 @@ impl Masters {
         }
         let context = self.all[n].context();
         let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
-        match timeout(self.executor(), within, context.scripts().try_rights(&keys, context.client)).await {
+        match timeout(self.executor(), within, context.scripts().try_rights(from_ref(&keys), context.client)).await {
             Some(Ok(_)) => {
                 self.all[n].set_heard(self.now());
                 Ok(())

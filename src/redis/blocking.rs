@@ -19,7 +19,6 @@ use super::convert::{self, command, is_noscript};
 use super::dial::checks::check_server;
 use super::dial::deadline::Deadline;
 use super::dial::locate::Locate;
-use super::login;
 use super::url::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
@@ -61,13 +60,7 @@ impl Blocking {
 
 /// Logs in as the other connections do. Also returns the answer to `HELLO`.
 fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
-    let mut hello = ::redis::cmd("HELLO");
-    hello.arg(3);
-    if let Some(login) = target.login().last() {
-        hello.arg("AUTH").arg(&login::words(&login));
-    }
-    target.introduction().add_name(&mut hello);
-    let mut commands = vec![hello];
+    let mut commands = vec![target.introduction().hello(target.login().last().as_ref())];
     if target.db() != 0 {
         let mut select = ::redis::cmd("SELECT");
         select.arg(target.db());

@@ -84,7 +84,8 @@ struct ConnectAttempt<'a> {
 
 impl ConnectAttempt<'_> {
     fn link(&self, locate: Arc<dyn Locate>) -> Arc<Link> {
-        Arc::new(Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed))
+        let link = Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed);
+        Arc::new(link.dialling_ahead())
     }
 
     async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<Connected> {

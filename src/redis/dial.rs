@@ -10,6 +10,8 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 
+mod agreed;
+pub(super) mod ahead;
 pub(super) mod checks;
 pub(super) mod deadline;
 #[cfg(feature = "_wire")]
@@ -21,6 +23,7 @@ pub(super) mod locate;
 pub(super) mod one_sided;
 pub(super) mod progress;
 mod renewal;
+pub(super) mod wishes;
 
 /// A byte stream to the server over any transport. The traits are those of tokio, but need no tokio runtime.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}

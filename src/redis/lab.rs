@@ -65,6 +65,8 @@ pub(super) struct Lab {
     pub(super) nodes: HashMap<u16, Arc<FakeNode>>,
     /// The number of the last socket.
     sockets: AtomicUsize,
+    /// The number of the socket whose dial gets no answer.
+    pub(super) unreached: AtomicUsize,
     /// The time of the last dial, and the number of dials at that time.
     dials: Mutex<(Instant, usize)>,
 }
@@ -89,7 +91,8 @@ impl Lab {
         });
         let nodes = ports.iter().map(|port| (*port, Arc::new(FakeNode::new(*port, owner, Arc::clone(&clock)))));
         let dials = Mutex::new((clock.now(), 0));
-        Arc::new(Self { nodes: nodes.collect(), clock, sockets: AtomicUsize::new(0), dials })
+        let [sockets, unreached] = [0; 2].map(AtomicUsize::new);
+        Arc::new(Self { nodes: nodes.collect(), clock, sockets, unreached, dials })
     }
 
     /// Runs all tasks until this future is ready, for an hour at most.
@@ -212,8 +215,11 @@ impl Dial for Lab {
             let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
             return ready(Err(DialError::Socket(refused))).boxed();
         }
-        let (near, far) = duplex(1 << 20);
         let number = self.sockets.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.unreached.load(Ordering::SeqCst) == number {
+            return pending().boxed();
+        }
+        let (near, far) = duplex(1 << 20);
         *lock(&node.logins) += 1;
         self.spawn(async move { node.serve(number, far).await }.boxed());
         ready(Dialled::Ok(Box::new(near))).boxed()

@@ -12,6 +12,7 @@ use self::silence::Silence;
 use self::state::{LinkState, StateCell, Up};
 use self::under_way::UnderWay;
 use super::dial::Dial;
+use super::dial::ahead::Ahead;
 use super::dial::gate::Gate;
 use super::dial::locate::Locate;
 use super::failure::Failure;
@@ -22,6 +23,7 @@ use crate::observe;
 use crate::runtime::{self, Executor};
 
 pub(super) mod acknowledging;
+pub(super) mod ahead;
 pub(super) mod beside;
 pub(super) mod calls;
 mod dialling;
@@ -63,6 +65,8 @@ pub(super) struct Link {
     disowned: AtomicU64,
     /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
+    /// The socket of the first subscription, if one is dialled ahead.
+    ahead: Option<Ahead>,
 }
 
 impl Link {
@@ -111,6 +115,7 @@ impl Link {
             state: StateCell::new(),
             disowned,
             reconnects,
+            ahead: None,
         }
     }
 

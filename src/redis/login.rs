@@ -120,15 +120,9 @@ pub(super) fn words(login: &Login) -> [&str; 2] {
     [login.username().unwrap_or("default"), login.password()]
 }
 
-/// The login as redis-rs takes it. The database is left out, because a separate `SELECT` gives clearer errors.
-pub(super) fn info(login: Option<&Login>) -> RedisConnectionInfo {
-    let info = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
-    let Some(login) = login else { return info };
-    let info = info.set_password(login.password());
-    match login.username() {
-        Some(username) => info.set_username(username),
-        None => info,
-    }
+/// The login is not left to redis-rs, nor is the database.
+pub(super) fn of_redis_rs() -> RedisConnectionInfo {
+    RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name()
 }
 
 /// Shows no password.

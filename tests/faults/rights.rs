@@ -47,6 +47,7 @@ fn the_documented_rule_has_the_rights_that_are_needed_and_no_others() {
 on_every_runtime! {
     a_missing_command_is_found_when_connecting,
     a_missing_key_pattern_is_found_when_connecting,
+    half_of_a_right_to_a_key_is_found_when_connecting,
     a_missing_channel_is_found_when_connecting,
     connecting_leaves_nothing,
     an_eviction_policy_is_a_warning,
@@ -98,29 +99,48 @@ async fn a_missing_command_is_found_when_connecting(env: Env) {
     assert!(env.server().keys().is_empty(), "{:?} stay", env.server().keys());
 }
 
+/// All keys that a lock needs, and those on which the rights are tried. Names end with a brace, and the scratch name
+/// ends with a UUID.
+const KEY_PATTERNS: [&str; 9] = [
+    "~bowline:*[}]",
+    "~bowline:lock:*-*-*-*-????????????",
+    "~bowline:rw:*-*-*-*-????????????",
+    "~bowline:latch:*-*-*-*-????????????",
+    "~bowline:*:leases",
+    "~bowline:*:calls",
+    "~bowline:*:queue",
+    "~bowline:*:tickets",
+    "~bowline:*:fence",
+];
+
 async fn a_missing_key_pattern_is_found_when_connecting(env: Env) {
-    // Names end with a brace, and the scratch name ends with a UUID.
-    let patterns = [
-        "~bowline:*[}]",
-        "~bowline:lock:*-*-*-*-????????????",
-        "~bowline:rw:*-*-*-*-????????????",
-        "~bowline:latch:*-*-*-*-????????????",
-        "~bowline:*:leases",
-        "~bowline:*:calls",
-        "~bowline:*:queue",
-        "~bowline:*:tickets",
-        "~bowline:*:fence",
-    ];
     let rights = |patterns: &[&'static str]| [&["allchannels", "allcommands"], patterns].concat();
-    for missing in &patterns[1..] {
-        let others: Vec<&str> = patterns.into_iter().filter(|pattern| pattern != missing).collect();
+    for missing in &KEY_PATTERNS[1..] {
+        let others: Vec<&str> = KEY_PATTERNS.into_iter().filter(|pattern| pattern != missing).collect();
         let error = connect(&env, "u", &rights(&others)).await.map(drop).expect_err(missing);
         assert_eq!(error.kind(), ErrorKind::Denied, "{missing}: {error}");
         let named = error.to_string();
         assert!(named.contains("use the key") && named.contains("docs/acl.md"), "{missing}: {error:#}");
     }
-    let client = connect(&env, "u", &rights(&patterns)).await.unwrap();
+    let client = connect(&env, "u", &rights(&KEY_PATTERNS)).await.unwrap();
     pass(&env, &client, "a").await;
+}
+
+/// Redis 7.0 and newer tell the right to read a key from the right to write it.
+async fn half_of_a_right_to_a_key_is_found_when_connecting(env: Env) {
+    if env.server().version().starts_with("redis 6") {
+        return;
+    }
+    for missing in &KEY_PATTERNS[1..] {
+        for half in ["%R", "%W"] {
+            let half = format!("{half}{missing}");
+            let others = KEY_PATTERNS.iter().filter(|pattern| *pattern != missing).copied();
+            let rights: Vec<&str> = ["allchannels", "allcommands", &half].into_iter().chain(others).collect();
+            let error = connect(&env, "u", &rights).await.map(drop).expect_err(&half);
+            assert_eq!(error.kind(), ErrorKind::Denied, "{half}: {error}");
+            assert!(error.to_string().contains("use the key"), "{half}: {error:#}");
+        }
+    }
 }
 
 async fn a_missing_channel_is_found_when_connecting(env: Env) {

@@ -11,8 +11,9 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
-use super::super::dial::handshake::{self, driven};
+use super::super::dial::handshake::{self, Checked, driven};
 use super::super::dial::one_sided::FirstLogin;
+use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
 use super::choice::{Choice, Heard};
 use super::host::Host;
@@ -175,9 +176,9 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
     let asked = async {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let (dialer, executor) = (&*router.dialer, &router.executor);
-        let login = handshake::login(Arc::clone(&target), dialer, executor, None, &progress);
-        let mut fresh = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
-        let warnings = handshake::prepare(&mut fresh, true).await?;
+        let made = handshake::connect(Arc::clone(&target), dialer, executor, &progress, (true, Wishes::default()));
+        let made = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, made).await?;
+        let Checked { mut fresh, warnings, .. } = made;
         let (heard, about) = driven(&mut fresh.driver, ask(router, fresh.connection, &host, true)).await??;
         Ok((heard, About { warnings, ..about }))
     };

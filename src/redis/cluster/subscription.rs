@@ -14,15 +14,17 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec::IntoIter;
 
-use ::redis::PushInfo;
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
+use ::redis::{PushInfo, Value};
 use futures::FutureExt;
 use futures::future::select;
 
 use super::super::convert;
-use super::super::dial::handshake::{self, Fresh, driven};
+use super::super::dial::handshake::{self, Checked, Fresh, driven};
 use super::super::dial::progress::DialProgress;
+use super::super::dial::wishes::{self, Wishes};
 use super::super::failure::Failure;
 use super::super::subscribe::{self, Notices, Proven, Source, Subject, Subscription, Tracked, pass_on};
 use super::host::Host;
@@ -136,9 +138,10 @@ impl Source for InCluster {
         };
         let opened = async {
             let host = host?;
-            let mut fresh = open(router, &host, push, progress).await?;
+            let channels: &[&str] = if tracked.is_none() { &[channel] } else { &[] };
+            let (mut fresh, mut answers) = open(router, &host, Wishes::subscribing(push, channels), progress).await?;
             match &tracked {
-                None => fresh.subscribe(&[channel]).await?,
+                None => wishes::subscribed(answers.next())?,
                 Some(tracked) => tracked.begin(&mut fresh).await?,
             }
             Ok(Socket { host, fresh, tracked, gaps })
@@ -216,19 +219,19 @@ pub(super) fn limits(router: &Router) -> [Duration; 2] {
 }
 
 /// Connects to a node, unless it is cut off from the cluster. If no node accepts calls, a node that is cut off will do,
-/// because another one is no better.
+/// because another one is no better. Also returns the answers to the commands that were wished.
 pub(super) async fn open(
     router: &Router,
     host: &Host,
-    push: Arc<dyn AsyncPushSender>,
+    wishes: Wishes<'_>,
     progress: &Arc<DialProgress>,
-) -> Result<Fresh, Failure> {
+) -> Result<(Fresh, IntoIter<Value>), Failure> {
     let target = Place::new(&router.seeds.access, host.clone()).target()?;
-    let mut fresh = handshake::login(target, &*router.dialer, &router.executor, Some(push), progress).await?;
-    handshake::prepare(&mut fresh, false).await?;
+    let made = handshake::connect(target, &*router.dialer, &router.executor, progress, (false, wishes)).await?;
+    let Checked { mut fresh, answers, .. } = made;
     let is_alive = driven(&mut fresh.driver, alive(&mut fresh.connection)).await??;
     if is_alive || router.signals.is_down() {
-        Ok(fresh)
+        Ok((fresh, answers))
     } else {
         Err(Failure::Io("the node is cut off from the cluster".to_owned()))
     }

@@ -1,21 +1,27 @@
-//! The steps from an address to a connection that is logged in and checked.
+//! The steps from an address to a connection that is logged in and checked. All that is known before the server answers
+//! is sent in one write: the login, the introduction, what is asked about the server, and subscriptions.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
+use std::vec::IntoIter;
 
-use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
-use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline, RedisError};
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select};
+use futures::future::{BoxFuture, Either, select, try_join};
 
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::login::{self, Login};
 use super::super::url::target::Target;
 use super::Dial;
+use super::agreed::Agreed;
 use super::checks::{check_server, eviction_policy, too_old};
 use super::progress::{DialProgress, Stage};
 use super::renewal::Renewal;
+use super::wishes::Wishes;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 use crate::runtime::Executor;
@@ -23,7 +29,7 @@ use crate::runtime::Executor;
 /// The driver of a connection: a future that writes commands and reads replies while it is polled.
 pub(in crate::redis) type Driver = BoxFuture<'static, ()>;
 
-/// A new connection, whose driver has not been polled yet.
+/// A new connection. Nothing polls its driver.
 pub(in crate::redis) struct Fresh {
     /// The server that the connection leads to.
     pub(in crate::redis) target: Arc<Target>,
@@ -31,35 +37,42 @@ pub(in crate::redis) struct Fresh {
     pub(in crate::redis) driver: Driver,
 }
 
-impl Fresh {
-    /// Subscribes to the channels and waits for the confirmation.
-    pub(in crate::redis) async fn subscribe(&mut self, channels: &[&str]) -> Result<(), Failure> {
-        let subscribed = driven(&mut self.driver, self.connection.subscribe(channels)).await?;
-        subscribed.map_err(|error| Failure::of(&error))
-    }
+/// A new connection, and what its server has answered.
+pub(in crate::redis) struct Greeted {
+    pub(in crate::redis) fresh: Fresh,
+    /// The answer to `HELLO`.
+    pub(in crate::redis) hello: Reply,
+    /// The answers to [`Wishes::commands`].
+    pub(in crate::redis) answers: IntoIter<Value>,
+    /// The time that the answers took.
+    round_trip: Duration,
 }
 
 /// Runs `work`, which uses the connection of `driver`. Fails if the connection ends before.
 pub(in crate::redis) async fn driven<T>(driver: &mut Driver, work: impl Future<Output = T>) -> Result<T, Failure> {
     match select(pin!(work), driver).await {
         Either::Left((done, _)) => Ok(done),
-        Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
+        // The driver may have read the last answer just before.
+        Either::Right(((), work)) => work.now_or_never().ok_or_else(closed),
     }
+}
+
+fn closed() -> Failure {
+    Failure::Io("the server closed the connection".to_owned())
 }
 
 /// More calls than are ever under way at the same time. If the buffer were full, a call would wait outside the queue,
 /// and a later one could overtake it. Unused room costs nothing.
 const MOST_CALLS: usize = 1 << 20;
 
-/// Dials and logs in. Messages go to `push`, if it is given. A refused login is tried once more if another one may be
-/// given.
+/// Dials and logs in. A refused login is tried once more if another one may be given.
 pub(in crate::redis) async fn login(
     target: Arc<Target>,
     dialer: &dyn Dial,
     executor: &Arc<dyn Executor>,
-    push: Option<Arc<dyn AsyncPushSender>>,
     progress: &Arc<DialProgress>,
-) -> Result<Fresh, Failure> {
+    mut wishes: Wishes<'_>,
+) -> Result<Greeted, Failure> {
     let (source, mut refused) = (target.login(), None);
     loop {
         if source.changes() {
@@ -67,18 +80,19 @@ pub(in crate::redis) async fn login(
         }
         let asked = executor.now();
         let login = source.next(refused.as_ref()).await?;
-        match login_as(&target, login.as_ref(), dialer, push.clone(), progress).await {
-            Ok((connection, mut driver)) => {
+        // Boxed, because the futures of all callers would contain it.
+        match login_as(&target, login.as_ref(), (dialer, executor), progress, &mut wishes).boxed().await {
+            Ok(mut greeted) => {
                 if let Some(login) = &login {
                     source.accepted(login);
                 }
                 if let Some(login) = login.filter(|login| login.time().is_some()) {
                     let (target, executor) = (Arc::clone(&target), Arc::clone(executor));
-                    let (connection, seed) = (connection.clone(), dialer.seed());
+                    let (connection, seed) = (greeted.fresh.connection.clone(), dialer.seed());
                     let renewal = Renewal { target, executor, connection, login, asked, seed };
-                    driver = select(driver, renewal.run().boxed()).map(drop).boxed();
+                    greeted.fresh.driver = select(greeted.fresh.driver, renewal.run().boxed()).map(drop).boxed();
                 }
-                return Ok(Fresh { target, connection, driver });
+                return Ok(greeted);
             }
             Err(Failure::Refused(refusal))
                 if source.changes() && refused.is_none() && refusal.kind() == ErrorKind::Denied =>
@@ -91,86 +105,143 @@ pub(in crate::redis) async fn login(
 }
 
 async fn login_as(
-    target: &Target,
+    target: &Arc<Target>,
     login: Option<&Login>,
-    dialer: &dyn Dial,
-    push: Option<Arc<dyn AsyncPushSender>>,
+    (dialer, executor): (&dyn Dial, &Arc<dyn Executor>),
     progress: &Arc<DialProgress>,
-) -> Result<(MultiplexedConnection, Driver), Failure> {
-    let stream = target.dial(dialer, progress).await?;
+    wishes: &mut Wishes<'_>,
+) -> Result<Greeted, Failure> {
+    let stream = match wishes.dialled.take() {
+        Some(stream) => stream,
+        None => target.dial(dialer, progress).await?,
+    };
+    progress.enter(Stage::Login);
+    wishes.on_dialled.iter().for_each(|tell| tell());
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
         .set_connection_timeout(None)
         .set_pipeline_buffer_size(MOST_CALLS);
-    if let Some(push) = push {
+    if let Some(push) = wishes.push.clone() {
         config = config.set_push_sender(push);
     }
-    let opened = MultiplexedConnection::new_with_config(&login::info(login), stream, config).await;
-    match opened {
-        Ok((connection, driver)) => Ok((connection, driver.boxed())),
-        Err(error) => Err(progress.explain(login_failure(login, &error))),
-    }
-}
-
-fn login_failure(login: Option<&Login>, error: &RedisError) -> Failure {
-    let redact = |text: &str| login.map_or_else(|| text.to_owned(), |login| login.redact(text));
-    match (error.kind(), error.code()) {
-        // The details are left out, because the server quotes the whole command, including the password.
-        (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
-        (_, Some("NOPROTO")) => Failure::Unsupported(too_old("does not speak RESP3")),
-        (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
-            let refusal = convert::refusal(code.unwrap_or("ERR"), error.detail().map(redact).as_deref());
-            match refusal.kind() {
-                ErrorKind::Unsupported => Failure::Unsupported(too_old("does not know HELLO")),
-                _ => Failure::Refused(refusal),
-            }
-        }
-        _ => Failure::Io(redact(&error.to_string())),
-    }
-}
-
-/// Selects the database and checks whether the server fits its purpose. On the `first` connection, also checks how the
-/// server is set up.
-pub(in crate::redis) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
-    let mut pipeline = Pipeline::new();
-    let db = fresh.target.db();
-    if db != 0 {
-        pipeline.cmd("SELECT").arg(db);
-    }
-    let introduction = fresh.target.introduction().commands();
+    let explain = |reason: String| {
+        let reason = login.map_or_else(|| reason.clone(), |login| login.redact(&reason));
+        progress.explain(Failure::Io(reason))
+    };
+    let opened = MultiplexedConnection::new_with_config(&login::of_redis_rs(), Agreed::on(stream), config).await;
+    let (mut connection, driver) = opened.map_err(|error| explain(error.to_string()))?;
+    let mut driver = driver.boxed();
+    let introduction = target.introduction().commands();
     let introduced = introduction.len();
-    for command in introduction {
+    let mut pipeline = Pipeline::new();
+    for command in introduction.into_iter().chain(wishes.commands.iter().cloned()) {
         pipeline.add_command(command);
     }
-    if first {
-        pipeline.cmd("PING");
-        pipeline.cmd("INFO").arg("memory");
+    let unread = |error: RedisError| explain(error.to_string());
+    let (mut first, hello) = (connection.clone(), target.introduction().hello(login));
+    // A server that refuses the login may hang up before it answers the rest.
+    let hello = async {
+        let answer = first.send_packed_command(&hello).await.map_err(unread)?;
+        convert::reply(answer).map_err(|refusal| refused(login, refusal))
+    };
+    let rest = async {
+        match pipeline.len() {
+            0 => Ok(Vec::new()),
+            len => connection.send_packed_commands(&pipeline, 0, len).await.map_err(unread),
+        }
+    };
+    let sent = executor.now();
+    let answered = with(driven(&mut driver, try_join(hello, rest)), wishes.beside.take()).await;
+    let (hello, answers) = answered.map_err(|closed| progress.explain(closed))??;
+    let round_trip = executor.now().saturating_duration_since(sent);
+    let mut answers = answers.into_iter();
+    target.introduction().read(introduced, &mut answers);
+    let fresh = Fresh { target: Arc::clone(target), connection, driver };
+    Ok(Greeted { fresh, hello, answers, round_trip })
+}
+
+/// Runs `work` to its end, and `beside` in the time that `work` waits after its first poll.
+async fn with<T>(work: impl Future<Output = T>, beside: Option<BoxFuture<'_, ()>>) -> T {
+    let (mut work, mut beside) = (pin!(work), beside.map(FutureExt::fuse));
+    poll_fn(|context| {
+        let done = work.as_mut().poll(context);
+        if let Some(beside) = beside.as_mut().filter(|_| done.is_pending()) {
+            let _ = beside.poll_unpin(context);
+        }
+        done
+    })
+    .await
+}
+
+/// What the refusal of a login says. The server may quote the whole command, including the password.
+fn refused(login: Option<&Login>, refusal: ConnectionError) -> Failure {
+    let ConnectionError::Refused { code, message } = &refusal else { return Failure::Refused(refusal) };
+    if code == "NOPROTO" {
+        return Failure::Unsupported(too_old("does not speak RESP3"));
     }
-    let count = pipeline.len();
-    let values = driven(&mut fresh.driver, fresh.connection.send_packed_commands(&pipeline, 0, count)).await?;
-    let mut replies = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter().map(convert::reply);
-    let mut next = || replies.next().unwrap_or(Ok(Reply::Nil)).map_err(Failure::Refused);
+    if refusal.kind() == ErrorKind::Unsupported {
+        return Failure::Unsupported(too_old("does not know HELLO"));
+    }
+    let redact = |text: &str| login.map_or_else(|| text.to_owned(), |login| login.redact(text));
+    Failure::Refused(ConnectionError::Refused { code: code.clone(), message: redact(message) })
+}
+
+/// A connection to a server that fits its purpose.
+pub(in crate::redis) struct Checked {
+    pub(in crate::redis) fresh: Fresh,
+    /// How the server is set up, if this is the first connection.
+    pub(in crate::redis) warnings: Vec<Warning>,
+    /// The time that the answers took.
+    pub(in crate::redis) round_trip: Duration,
+    /// The answers to [`Wishes::commands`].
+    pub(in crate::redis) answers: IntoIter<Value>,
+}
+
+/// [Logs in](login), selects the database and checks whether the server fits its purpose. On the `first` connection,
+/// also checks how the server is set up.
+pub(in crate::redis) async fn connect(
+    target: Arc<Target>,
+    dialer: &dyn Dial,
+    executor: &Arc<dyn Executor>,
+    progress: &Arc<DialProgress>,
+    (first, mut wishes): (bool, Wishes<'_>),
+) -> Result<Checked, Failure> {
+    let mut commands = Vec::new();
+    let db = target.db();
+    if db != 0 {
+        let mut select = ::redis::cmd("SELECT");
+        select.arg(db);
+        commands.push(select);
+    }
+    if first {
+        let mut info = ::redis::cmd("INFO");
+        info.arg("memory");
+        commands.extend([ping(), info]);
+    }
+    commands.append(&mut wishes.commands);
+    wishes.commands = commands;
+    let Greeted { fresh, hello, mut answers, round_trip } = login(target, dialer, executor, progress, wishes).await?;
+    let mut next = || answers.next().map_or(Ok(Reply::Nil), convert::reply).map_err(Failure::Refused);
     if db != 0 {
         next().map_err(|failure| match failure {
             Failure::Refused(ConnectionError::Refused { code, message }) if code == "ERR" => Failure::Invalid(message),
             other => other,
         })?;
     }
-    let hello = fresh.target.introduction().read(introduced, &mut replies).map_err(Failure::Refused)?;
     check_server(&hello, fresh.target.purpose())?;
-    if !first {
-        return Ok(Vec::new());
+    let mut warnings = Vec::new();
+    if first {
+        match next() {
+            // A user without PING may still run scripts.
+            Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {}
+            answer => drop(answer?),
+        }
+        // A user without INFO gets no warning.
+        let policy = next().ok().and_then(|info| eviction_policy(&info));
+        warnings.extend(policy.map(|policy| Warning::Eviction { policy }));
     }
-    let mut next = || replies.next().unwrap_or(Ok(Reply::Nil)).map_err(Failure::Refused);
-    match next() {
-        // A user without PING may still run scripts.
-        Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {}
-        answer => drop(answer?),
-    }
-    // A user without INFO gets no warning.
-    let policy = next().ok().and_then(|info| eviction_policy(&info));
-    Ok(policy.into_iter().map(|policy| Warning::Eviction { policy }).collect())
+    Ok(Checked { fresh, warnings, round_trip, answers })
 }
 
 /// A command whose every answer, even an error, shows that the server is alive.
@@ -186,13 +257,16 @@ mod tests {
     #[test]
     fn a_failed_login_is_not_quoted() {
         let login = Login::new("alice", "s3cret");
-        let quoted = "no `HELLO`, with args beginning with: `3` `AUTH` `alice` `s3cret`".to_owned();
-        let refused = ::redis::make_extension_error("OTHER".to_owned(), Some(quoted));
-        let failure = login_failure(Some(&login), &refused);
+        let said = |text: &str| refused(Some(&login), ConnectionError::refused(text));
+        let failure = said("OTHER no `s3cret`");
         assert!(matches!(&failure, Failure::Refused(ConnectionError::Refused { code, .. }) if code == "OTHER"));
-        assert!(failure.to_string().ends_with("no `HELLO`"), "{failure}");
-        let unread = RedisError::from(std::io::Error::other("cannot read `s3cret`"));
-        let failure = login_failure(Some(&login), &unread).to_string();
-        assert!(failure.contains("cannot read `***`"), "{failure}");
+        assert!(failure.to_string().ends_with("no `***`"), "{failure}");
+        for (text, means) in [
+            ("NOPROTO unsupported protocol version", "does not speak RESP3"),
+            ("ERR unknown command 'HELLO'", "does not know HELLO"),
+        ] {
+            let failure = said(text);
+            assert!(matches!(&failure, Failure::Unsupported(reason) if reason.contains(means)), "{text}: {failure}");
+        }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ::redis::{Cmd, cmd};
+use ::redis::{Cmd, Value, cmd};
 
+use super::super::login::{self, Login};
 use super::super::url::invalid;
-use crate::connection::{ConnectionError, Reply};
 use crate::error::Result;
 
-/// Says `HELLO`, with the name of the client if it has one, and the name of the library.
+/// Says `HELLO`, with the login and the name of the client if there is one, and the name of the library.
 ///
 /// Every user may say `HELLO`, also with a name. `CLIENT SETINFO` is known since Redis 7.2, and needs a right. It is
 /// left out after the first refusal, so that a user without the right has at most one entry in the ACL log.
@@ -24,43 +24,37 @@ impl Introduction {
         Self { name, is_refused: AtomicBool::new(false) }
     }
 
-    /// Adds the name to a `HELLO` with a version.
-    pub(in crate::redis) fn add_name(&self, hello: &mut Cmd) {
+    pub(in crate::redis) fn hello(&self, login: Option<&Login>) -> Cmd {
+        let mut hello = cmd("HELLO");
+        hello.arg(3);
+        if let Some(login) = login {
+            hello.arg("AUTH").arg(&login::words(login));
+        }
         if let Some(name) = &self.name {
             hello.arg("SETNAME").arg(&**name);
         }
+        hello
     }
 
-    pub(in crate::redis) fn commands(&self) -> Vec<Cmd> {
-        let mut hello = cmd("HELLO");
-        if self.name.is_some() {
-            hello.arg(3);
-            self.add_name(&mut hello);
-        }
+    /// What follows the `HELLO`.
+    pub(super) fn commands(&self) -> Vec<Cmd> {
         if self.is_refused.load(Ordering::Relaxed) {
-            return vec![hello];
+            return Vec::new();
         }
         let info = [("LIB-NAME", env!("CARGO_PKG_NAME")), ("LIB-VER", env!("CARGO_PKG_VERSION"))];
-        let info = info.map(|(what, value)| {
+        let command = |(what, value)| {
             let mut command = cmd("CLIENT");
             command.arg("SETINFO").arg(what).arg(value);
             command
-        });
-        [hello].into_iter().chain(info).collect()
+        };
+        info.map(command).into()
     }
 
-    /// Reads the replies to as many commands, and returns that to `HELLO`.
-    pub(in crate::redis) fn read(
-        &self,
-        sent: usize,
-        replies: &mut impl Iterator<Item = std::result::Result<Reply, ConnectionError>>,
-    ) -> std::result::Result<Reply, ConnectionError> {
-        let mut replies = replies.take(sent);
-        let hello = replies.next().unwrap_or(Ok(Reply::Nil));
-        if replies.filter(std::result::Result::is_err).count() > 0 {
+    /// Takes the replies to [`commands`](Self::commands) off the front.
+    pub(super) fn read(&self, sent: usize, replies: &mut impl Iterator<Item = Value>) {
+        if replies.take(sent).filter(|reply| matches!(reply, Value::ServerError(_))).count() > 0 {
             self.is_refused.store(true, Ordering::Relaxed);
         }
-        hello
     }
 }
 
@@ -76,27 +70,33 @@ pub(in crate::redis) fn check_name(name: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn words(introduction: &Introduction) -> Vec<String> {
-        let packed = |command: &Cmd| String::from_utf8(command.get_packed_command()).unwrap();
-        let words = |packed: String| packed.split("\r\n").skip(2).step_by(2).collect::<Vec<_>>().join(" ");
-        introduction.commands().iter().map(packed).map(words).collect()
+    fn words(command: &Cmd) -> String {
+        let packed = String::from_utf8(command.get_packed_command()).unwrap();
+        packed.split("\r\n").skip(2).step_by(2).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_login_and_the_name_are_said_if_there_are_any() {
+        let (named, alice) = (Introduction::of(Some("svc".into())), Login::new("alice", "s3cret"));
+        assert_eq!(words(&Introduction::default().hello(None)), "HELLO 3");
+        assert_eq!(words(&named.hello(None)), "HELLO 3 SETNAME svc");
+        assert_eq!(words(&named.hello(Some(&alice))), "HELLO 3 AUTH alice s3cret SETNAME svc");
     }
 
     #[test]
     fn a_refusal_is_the_last_one() {
-        let named = Introduction::of(Some("svc".into()));
+        let introduction = Introduction::default();
         let version = env!("CARGO_PKG_VERSION");
         let info = ["CLIENT SETINFO LIB-NAME bowline", &format!("CLIENT SETINFO LIB-VER {version}")];
-        assert_eq!(words(&Introduction::default()), [&["HELLO"], &info[..]].concat());
-        assert_eq!(words(&named), [&["HELLO 3 SETNAME svc"], &info[..]].concat());
-        let ok = || Ok(Reply::Bytes(b"OK".to_vec()));
-        let (hello, denied) = (|| Ok(Reply::Integer(7)), || Err(ConnectionError::refused("NOPERM no")));
-        let mut replies = [hello(), ok(), ok(), denied()].into_iter();
-        assert_eq!(named.read(3, &mut replies), hello());
+        let said = || introduction.commands().iter().map(words).collect::<Vec<_>>();
+        assert_eq!(said(), info);
+        let denied = || ::redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
+        let mut replies = [Value::Okay, Value::Okay, denied()].into_iter();
+        introduction.read(2, &mut replies);
         assert_eq!(replies.next(), Some(denied()), "the rest is not read");
-        assert_eq!(words(&named).len(), 3, "the reply to another command does not count");
-        assert_eq!(named.read(3, &mut [hello(), ok(), denied()].into_iter()), hello());
-        assert_eq!(words(&named), ["HELLO 3 SETNAME svc"]);
+        assert_eq!(said(), info, "the reply to another command does not count");
+        introduction.read(2, &mut [Value::Okay, denied()].into_iter());
+        assert_eq!(said(), [""; 0]);
     }
 
     #[test]

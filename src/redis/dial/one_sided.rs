@@ -16,7 +16,6 @@ use super::super::failure::Failure;
 use super::super::url::address::Address;
 use super::super::url::target::Target;
 use super::Dial;
-use super::handshake::Fresh;
 use super::progress::DialProgress;
 use crate::runtime::{self, Executor};
 
@@ -43,11 +42,11 @@ pub(in crate::redis) struct FirstLogin<'a> {
 
 impl FirstLogin<'_> {
     /// Ends the first login early if only one side uses TLS.
-    pub(in crate::redis) async fn watch(
+    pub(in crate::redis) async fn watch<T>(
         &self,
         progress: &DialProgress,
-        login: impl Future<Output = Result<Fresh, Failure>>,
-    ) -> Result<Fresh, Failure> {
+        login: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let watch = pin!(self.mute(progress));
         match select(pin!(login), watch).await {
             Either::Left((Err(hung_up @ Failure::Io(_)), _)) if progress.is_unanswered() => {

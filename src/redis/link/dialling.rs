@@ -4,34 +4,44 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::aio::AsyncPushSender;
 use futures::future::select;
 
-use super::super::dial::handshake::{self, Fresh};
+use super::super::dial::handshake::{self, Checked};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::{DialProgress, Stage};
+use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
 use super::Link;
 use crate::runtime::{self, Executor};
 
 impl Link {
-    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. If this is the first connection,
-    /// `first` is its time limit, and the dial also finds out whether only one side uses TLS.
+    /// Finds the server, connects, logs in and checks it.
     pub(in super::super) async fn dial(
         &self,
-        push: Option<Arc<dyn AsyncPushSender>>,
-        first: Option<Duration>,
+        wishes: Wishes<'_>,
         progress: &Arc<DialProgress>,
-    ) -> Result<Fresh, Failure> {
+    ) -> Result<Checked, Failure> {
+        progress.enter(Stage::Locate);
+        let target = self.locate.locate().await?;
+        let made = handshake::connect(target.clone(), &*self.dialer, &self.executor, progress, (false, wishes)).await;
+        made.map_err(|failure| self.locate.explain(&target, failure))
+    }
+
+    /// As [`dial`](Self::dial), for the first time and within the limit. Also finds out whether only one side uses TLS,
+    /// and how the server is set up.
+    pub(super) async fn dial_first(
+        self: &Arc<Self>,
+        limit: Duration,
+        progress: &Arc<DialProgress>,
+    ) -> Result<Checked, Failure> {
         progress.enter(Stage::Locate);
         let target = self.locate.locate().await?;
         let (dialer, executor) = (&*self.dialer, &self.executor);
-        let login = handshake::login(Arc::clone(&target), dialer, executor, push, progress);
-        let dialled = match first {
-            Some(limit) => FirstLogin { target: &target, dialer, executor, limit }.watch(progress, login).await,
-            None => login.await,
-        };
-        dialled.map_err(|failure| self.locate.explain(&target, failure))
+        let ahead = || self.dial_ahead(&target);
+        let wishes = Wishes { on_dialled: Some(&ahead), ..Wishes::default() };
+        let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes));
+        let made = FirstLogin { target: &target, dialer, executor, limit }.watch(progress, made).await;
+        made.map_err(|failure| self.locate.explain(&target, failure))
     }
 
     /// Waits before the next dial. Returns early if another server is to be dialled.

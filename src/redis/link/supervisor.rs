@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::channel::oneshot;
 
-use super::super::dial::handshake::{self, Driver, Fresh};
+use super::super::dial::handshake::{Driver, Fresh};
 use super::super::dial::progress::DialProgress;
+use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::Link;
@@ -65,7 +66,7 @@ async fn until_closed(close: OnDrop<Arc<Link>>, work: impl Future<Output = ()>) 
     beside(work.as_mut(), [link.under_way.keep_time(&*link.executor).boxed(), link.closed().boxed()]).await;
 }
 
-async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+async fn keep_up(link: &Arc<Link>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.timeout);
     match open_first(link, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
@@ -82,7 +83,7 @@ async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failur
 
 /// Dials again each time the connection has ended.
 async fn keep(
-    link: &Link,
+    link: &Arc<Link>,
     mut target: Arc<Target>,
     mut driver: Driver,
     mut backoff: Backoff,
@@ -115,7 +116,7 @@ async fn keep(
 }
 
 /// Tries until an attempt succeeds.
-async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration, tell: &impl Fn(Change)) -> Fresh {
+async fn reopen(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duration, tell: &impl Fn(Change)) -> Fresh {
     loop {
         match open(link, false, limit, &Arc::default()).await {
             Ok((fresh, _)) => return fresh,
@@ -129,7 +130,7 @@ async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration, tell: 
 /// Connects for the first time, in one attempt. The attempt is repeated only if the server has failed and another one
 /// may soon replace it: sentinels name a dead master until they have chosen the next one.
 async fn open_first(
-    link: &Link,
+    link: &Arc<Link>,
     backoff: &mut Backoff,
     limit: &mut Duration,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
@@ -159,19 +160,19 @@ async fn open_first(
 }
 
 async fn open(
-    link: &Link,
+    link: &Arc<Link>,
     first: bool,
     limit: &mut Duration,
     progress: &Arc<DialProgress>,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let allowed = *limit;
     let attempt = async {
-        let mut fresh = link.dial(None, first.then_some(allowed), progress).await?;
-        let sent = link.executor.now();
-        let warnings = handshake::prepare(&mut fresh, first).await;
-        let warnings = warnings.map_err(|failure| link.locate.explain(&fresh.target, failure))?;
-        link.measured(link.executor.now().saturating_duration_since(sent));
-        Ok((fresh, warnings))
+        let made = match first {
+            true => link.dial_first(allowed, progress).await?,
+            false => link.dial(Wishes::default(), progress).await?,
+        };
+        link.measured(made.round_trip);
+        Ok((made.fresh, made.warnings))
     };
     link.attempt(limit, progress, attempt).await
 }

@@ -8,9 +8,10 @@ use ::redis::{Cmd, Pipeline, PushInfo, PushKind};
 use event_listener::Event;
 
 use super::super::convert;
-use super::super::dial::handshake::{self, Driver, Fresh, driven};
+use super::super::dial::handshake::{self, Driver, Fresh, Greeted, driven};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::DialProgress;
+use super::super::dial::wishes::{self, Wishes};
 use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::query;
@@ -54,7 +55,9 @@ impl Standing {
             }
         };
         let (dialer, executor, limit) = (&*sentinels.dialer, &sentinels.executor, sentinels.limit);
-        let login = handshake::login(Arc::clone(target), dialer, executor, Some(Arc::new(push)), progress);
+        let commands = vec![query::id(), wishes::subscribe(query::SWITCHED)];
+        let wishes = Wishes { push: Some(Arc::new(push)), commands, ..Wishes::default() };
+        let login = handshake::login(Arc::clone(target), dialer, executor, progress, wishes);
         let login = if first {
             FirstLogin { target, dialer, executor, limit }.watch(progress, login).await
         } else {
@@ -64,20 +67,15 @@ impl Standing {
             Failure::Refused(refusal) => query::refused(refusal, target),
             other => other,
         };
-        let Fresh { connection, driver, .. } = login.map_err(of_sentinel)?;
-        let mut standing = Self { connection, driver, switched, id: None };
-        let mut commands = target.introduction().commands();
-        let introduced = commands.len();
-        commands.push(query::id());
-        let mut replies = standing.send(&commands).await?.into_iter();
-        let hello = target.introduction().read(introduced, &mut replies);
-        query::check(&hello.map_err(|refusal| query::refused(refusal, target))?, target)?;
-        if let Some(Ok(Reply::Bytes(id))) = replies.next() {
-            standing.id = String::from_utf8(id).ok();
-        }
-        let mut connection = standing.connection.clone();
-        let subscribed = standing.drive(connection.subscribe(query::SWITCHED)).await?;
-        subscribed.map(|()| standing).map_err(|error| of_sentinel(Failure::of(&error)))
+        let Greeted { fresh, hello, mut answers, .. } = login.map_err(of_sentinel)?;
+        query::check(&hello, target)?;
+        let id = match answers.next().map(convert::reply) {
+            Some(Ok(Reply::Bytes(id))) => String::from_utf8(id).ok(),
+            _ => None,
+        };
+        wishes::subscribed(answers.next()).map_err(of_sentinel)?;
+        let Fresh { connection, driver, .. } = fresh;
+        Ok(Self { connection, driver, switched, id })
     }
 
     /// Sends commands in one write. An error of the sentinel is one of the replies.

@@ -16,14 +16,16 @@ use std::time::Duration;
 
 use ::redis::PushInfo;
 use ::redis::aio::AsyncPushSender;
-use futures::future::{Either, join, select};
+use futures::FutureExt;
+use futures::future::{Either, OptionFuture, join, select};
 
 use super::super::convert;
 use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
+use super::super::dial::wishes::{self, Wishes};
 use super::super::failure::Failure;
 use super::super::link::Link;
-use super::proof::{self, Proof};
+use super::proof::{self, Early, Proof};
 use super::{Notices, Proven, Source, Subject, Subscription, Tracked, pass_on, subscribe};
 use crate::connection::ConnectionError;
 use crate::observe;
@@ -59,6 +61,8 @@ struct OneServer {
 struct Socket {
     fresh: Fresh,
     probe: String,
+    /// The question for a proof that was sent right after the subscription. Most often it arrives later, too.
+    early: Option<Early>,
     /// The key that it watches, if it does.
     tracked: Option<Tracked>,
     /// The generation of the connection for commands that has proven this socket, or 0.
@@ -98,20 +102,21 @@ impl Source for OneServer {
                 (Some(tracked), reports)
             }
         };
-        let mut fresh = self.link.dial(Some(push), None, progress).await?;
-        handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
+        let probe = proof::probe(self.inbox.as_deref().unwrap_or(channel));
+        let both = [channel, &probe];
+        let channels = if tracked.is_none() { &both[..] } else { &both[1..] };
+        let mut early = Early::new(&self.link, &probe);
+        let wishes = Wishes { beside: Some(early.ask().boxed()), ..Wishes::subscribing(push, channels) };
+        let made = self.link.dial_to_subscribe(wishes, progress).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
         })?;
-        let probe = proof::probe(self.inbox.as_deref().unwrap_or(channel));
-        match &tracked {
-            None => fresh.subscribe(&[channel, &probe]).await?,
-            Some(tracked) => {
-                fresh.subscribe(&[&probe]).await?;
-                tracked.begin(&mut fresh).await?;
-            }
+        let (mut fresh, mut answers) = (made.fresh, made.answers);
+        channels.iter().try_for_each(|_| wishes::subscribed(answers.next()))?;
+        if let Some(tracked) = &tracked {
+            tracked.begin(&mut fresh).await?;
         }
-        Ok(Socket { fresh, probe, tracked, proven })
+        Ok(Socket { fresh, probe, early: Some(early), tracked, proven })
     }
 
     async fn prove(&mut self, socket: &mut Socket) -> Proven {
@@ -182,7 +187,12 @@ impl Socket {
     /// because the server may still count a socket that is dead. `None`: the socket has ended meanwhile.
     async fn prove(&mut self, link: &Link) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
+        let early = self.early.take();
         let asked = async {
+            // The server has just confirmed the subscription, so this socket needs no other sign of life.
+            if let Some(generation) = OptionFuture::from(early.map(|early| early.proven(link))).await.flatten() {
+                return Some(Proof::Here(generation));
+            }
             let Ok(up) = link.ready().await else {
                 // The connection is closed, and this task is about to be dropped. If this returned, the task would ask
                 // again at once.

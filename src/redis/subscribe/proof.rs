@@ -6,7 +6,12 @@
 //! to a probe, which is a channel that no other client knows, and the commands' server is asked for the number of its
 //! subscribers. An address would prove nothing, and not every user may read the id of a server.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use ::redis::{Cmd, Value};
+use futures::FutureExt;
+use futures::future::{BoxFuture, MaybeDone, maybe_done};
 use uuid::Uuid;
 
 use super::super::convert;
@@ -33,6 +38,36 @@ pub(super) enum Proof {
 #[expect(clippy::disallowed_methods, reason = "this is an adapter, and nothing is decided by it but who is who")]
 pub(super) fn probe(channel: &str) -> String {
     format!("{channel}:{}", Uuid::new_v4().simple())
+}
+
+/// A question that leaves right after the subscription, over the connection for commands. Most often it also arrives
+/// later, and is then answered as early as the subscription. If it has arrived before, it is asked once more.
+pub(super) struct Early(MaybeDone<BoxFuture<'static, Option<Proof>>>);
+
+impl Early {
+    pub(super) fn new(link: &Arc<Link>, probe: &str) -> Self {
+        let (link, probe) = (Arc::clone(link), probe.to_owned());
+        let asked = async move {
+            // Without a connection for commands, the subscription does not wait for one here.
+            let up = link.ready().now_or_never()?.ok()?;
+            Some(prove(&link, &up, &probe).await)
+        };
+        Self(maybe_done(asked.boxed()))
+    }
+
+    /// Asks, or goes on waiting for the answer.
+    pub(super) async fn ask(&mut self) {
+        (&mut self.0).await;
+    }
+
+    /// The generation of the connection that has proven the subscription, if that is still the one for commands.
+    pub(super) async fn proven(mut self, link: &Link) -> Option<u64> {
+        self.ask().await;
+        match Pin::new(&mut self.0).take_output()?? {
+            Proof::Here(generation) if link.is_current(generation) => Some(generation),
+            _ => None,
+        }
+    }
 }
 
 /// Asks over the connection for commands whether its server has the subscription.

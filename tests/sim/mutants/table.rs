@@ -137,8 +137,8 @@ pub const MUTANTS: &[Row] = &[
         "if false then\n",
     )], scene("timed_permits_with_java"), I8),
     lua("permit_taken_by_each_copy", &[(
-        "local ends = redis.call('ZSCORE', leases, permit)\nif ends then\n  -- Nobody",
-        "local ends = redis.call('ZSCORE', leases, permit)\nif false then\n  -- Nobody",
+        "local ends = redis.call('ZSCORE', leases, permit)\nif ends then\n  -- The id",
+        "local ends = redis.call('ZSCORE', leases, permit)\nif false then\n  -- The id",
     )], scene("timed_permits_with_java"), I8),
     lua("ended_permit_not_given_back", &[(
         "local more = sweep()\n",

@@ -20,6 +20,7 @@ use super::super::subscription::{alive, open};
 use crate::connection::ConnectionError;
 use crate::redis::dial::handshake::{Fresh, driven};
 use crate::redis::dial::progress::DialProgress;
+use crate::redis::dial::wishes::Wishes;
 
 pub(super) struct Socket {
     fresh: Fresh,
@@ -49,7 +50,7 @@ impl Socket {
             Some(said) => says.unbounded_send(said).map_err(|_| SendError),
             None => Ok(()),
         };
-        let fresh = open(router, host, Arc::new(push), progress).await?;
+        let (fresh, _) = open(router, host, Wishes::subscribing(Arc::new(push), &[]), progress).await?;
         Ok(Self { fresh, said, unsubscribing: Vec::new() })
     }
 

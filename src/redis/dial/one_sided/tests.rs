@@ -11,6 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::super::handshake;
+use super::super::wishes::Wishes;
 use super::super::{DialError, Dialled, Stream};
 use super::*;
 use crate::mutex::lock;
@@ -92,7 +93,7 @@ fn watch_at(target: Target, limit: Duration, next: impl IntoIterator<Item = Next
     let executor: Arc<dyn Executor> = sockets.tasks.clone();
     let (target, progress) = (Arc::new(target), Arc::default());
     let first = FirstLogin { target: &target, dialer: &sockets, executor: &executor, limit };
-    let login = handshake::login(Arc::clone(&target), &sockets, &executor, None, &progress);
+    let login = handshake::login(Arc::clone(&target), &sockets, &executor, &progress, Wishes::default());
     let (mut watched, began) = (pin!(first.watch(&progress, login)), executor.now());
     let (mut tasks, mut failure) = (futures::stream::FuturesUnordered::new(), None);
     let mut context = Context::from_waker(Waker::noop());

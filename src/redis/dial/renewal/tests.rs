@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::handshake::{self, Fresh};
+use super::super::wishes::Wishes;
 use super::*;
 use crate::mutex::lock;
 use crate::redis::lab::{Lab, Said, Tasks, ms};
@@ -82,8 +83,8 @@ impl Scene {
 
     fn log_in_to(&mut self, target: &Arc<Target>) -> Result<Fresh, Failure> {
         let (lab, executor, progress) = (self.lab.clone(), self.lab.clone() as Arc<dyn Executor>, Arc::default());
-        let login = handshake::login(Arc::clone(target), &*lab, &executor, None, &progress);
-        self.lab.run(&mut self.tasks, login)
+        let login = handshake::login(Arc::clone(target), &*lab, &executor, &progress, Wishes::default());
+        self.lab.run(&mut self.tasks, login).map(|greeted| greeted.fresh)
     }
 
     /// Drives a connection for this time.

@@ -150,7 +150,7 @@ fn the_cause_of_the_last_attempt_is_told() {
     scene.sleep(ms(100));
     assert!(why(&scene).contains("h:1 was named: connection refused"), "{}", why(&scene));
     node.dead.store(false, Ordering::SeqCst);
-    node.answers(|_, words| (words == ["HELLO"]).then(|| Said::Now("-LOADING wait\r\n".to_owned())));
+    node.answers(|_, words| (words[0] == "HELLO").then(|| Said::Now("-LOADING wait\r\n".to_owned())));
     scene.sleep(ms(1500));
     assert!(matches!(link.why_down(), Some(ConnectionError::Refused { code, .. }) if code == "LOADING"));
 }

@@ -47,7 +47,7 @@ impl Says {
     fn answer(&self, words: &[&str]) -> Option<String> {
         let (port, epoch) = self.master;
         Some(match words {
-            ["HELLO"] => map(&[("mode", "sentinel")]),
+            ["HELLO", ..] => map(&[("mode", "sentinel")]),
             ["SENTINEL", "MYID"] => bulk(&self.id),
             ["SENTINEL", "MASTER", "m"] => map(&[("config-epoch", &epoch.to_string())]),
             ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m"] => format!("*2\r\n{}{}", bulk("h"), bulk(&port.to_string())),
@@ -248,7 +248,7 @@ fn a_sentinel_that_says_nothing_is_given_up() {
 fn a_server_is_no_sentinel() {
     let mut scene = Scene::new(&[1], &[1]);
     let server = || map(&[("mode", "standalone")]);
-    scene.node(1).answers(move |_, words| (words == ["HELLO"]).then(|| Said::Now(server())));
+    scene.node(1).answers(move |_, words| (words[0] == "HELLO").then(|| Said::Now(server())));
     let failure = scene.locate().unwrap_err();
     assert!(matches!(&failure, Failure::Unsupported(why) if why.contains("not a sentinel")), "{failure}");
 }

@@ -9,9 +9,9 @@ use crate::config::Config;
 use crate::connection::Notice;
 use crate::mutex::lock;
 
-mod watched;
-
+mod ahead;
 mod refused;
+mod watched;
 
 /// A link for commands, and what its server says about subscriptions.
 struct Scene {
@@ -29,8 +29,12 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::of(|lab, tasks| lab.link(tasks))
+    }
+
+    fn of(link: impl FnOnce(&Arc<Lab>, &mut Tasks) -> Arc<Link>) -> Self {
         let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
-        let (link, node) = (lab.link(&mut tasks), Arc::clone(&lab.nodes[&1]));
+        let (link, node) = (link(&lab, &mut tasks), Arc::clone(&lab.nodes[&1]));
         let [elsewhere, subscribed] = [(); 2].map(|()| Arc::default());
         let scene = Self { lab, tasks, node, link, elsewhere, refuses: Arc::default(), subscribed };
         scene.serve(|_, _| None);
@@ -44,7 +48,8 @@ impl Scene {
         self.node.answers(move |socket, words| {
             before(socket, words).or_else(|| match words {
                 ["SUBSCRIBE", channels @ ..] => {
-                    count.fetch_add(1, Ordering::SeqCst);
+                    // The probe is subscribed, too.
+                    count.fetch_add(usize::from(channels == ["a"]), Ordering::SeqCst);
                     Some(Said::Now(match *lock(&refusal) {
                         Some(refusal) => format!("-{refusal}\r\n"),
                         None => channels.iter().map(|channel| push("subscribe", channel)).collect(),
@@ -191,7 +196,8 @@ fn the_commands_dial_anew_after_every_second_refutation_in_a_row() {
     let mut scene = Scene::new();
     let mut subscription = scene.subscribe().unwrap();
     for (in_a_row, generation) in [(1, 1), (1, 1), (2, 2), (1, 2)] {
-        scene.elsewhere.store(in_a_row, Ordering::SeqCst);
+        // Each socket is asked about twice: the first question may have arrived before the subscription.
+        scene.elsewhere.store(2 * in_a_row, Ordering::SeqCst);
         scene.cut_last();
         for _ in 0..2 {
             assert!(matches!(scene.next(&mut subscription), Notice::Gap));
@@ -206,7 +212,7 @@ fn a_replica_is_no_refusal() {
     let mut scene = Scene::new();
     let mut subscription = scene.subscribe().unwrap();
     let replica = || "%1\r\n$4\r\nrole\r\n$5\r\nslave\r\n".to_owned();
-    scene.serve(move |socket, words| (socket == 3 && words == ["HELLO"]).then(|| Said::Now(replica())));
+    scene.serve(move |socket, words| (socket == 3 && words[0] == "HELLO").then(|| Said::Now(replica())));
     scene.cut_last();
     for _ in 0..2 {
         assert!(matches!(scene.next(&mut subscription), Notice::Gap));
@@ -217,9 +223,10 @@ fn a_replica_is_no_refusal() {
         (socket == 1 && words[0] == "PUBSUB").then(|| Said::Now("-MASTERDOWN a replica\r\n".to_owned()))
     });
     scene.cut_last();
-    assert!(matches!(scene.next(&mut subscription), Notice::Gap));
-    assert!(matches!(scene.next(&mut subscription), Notice::Refused(_)));
-    assert!(matches!(scene.next(&mut subscription), Notice::Gap));
+    for _ in 0..2 {
+        assert!(matches!(scene.next(&mut subscription), Notice::Gap));
+    }
+    assert!(scene.next_at_once(&mut subscription).is_none());
     assert_eq!(scene.link.current(), 2);
 }
 
@@ -256,7 +263,7 @@ fn a_subscription_at_a_server_that_is_left_goes_at_once() {
     }
     lab.run(&mut tasks, lab.sleep(ms(1)));
     assert_eq!((lab.nodes[&1].sockets().len(), lab.nodes[&2].sockets().len()), (0, 2));
-    assert_eq!(asked.load(Ordering::SeqCst), 2, "once for each socket");
+    assert_eq!(asked.load(Ordering::SeqCst), 3, "once for each socket, and once more if the question was the first");
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! The stream of the first subscription, which is dialled beside the login of the connection for commands.
+//!
+//! A client subscribes as soon as it has connected. With a stream that is open already, the first acquisition does not
+//! wait for the handshakes of TCP and TLS once more. If nobody wants the stream within a second, it is closed. If it
+//! fails, the subscription dials for itself.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::future::{Either, select};
+
+use super::super::dial::ahead::{Ahead, Wanted};
+use super::super::dial::handshake::{self, Checked};
+use super::super::dial::progress::DialProgress;
+use super::super::dial::wishes::Wishes;
+use super::super::failure::Failure;
+use super::super::url::target::Target;
+use super::Link;
+
+/// How long a stream waits for its subscription. Nothing finds out whether an idle one still works.
+pub(in super::super) const KEPT: Duration = Duration::from_secs(1);
+
+impl Link {
+    /// For a link whose first subscription follows the first connection at once.
+    pub(in super::super) fn dialling_ahead(self) -> Self {
+        Self { ahead: Some(Ahead::default()), ..self }
+    }
+
+    /// Starts the task that dials, if this link dials ahead. The task ends with the link.
+    pub(super) fn dial_ahead(self: &Arc<Self>, target: &Arc<Target>) {
+        let Some(wanted) = self.ahead.as_ref().map(Ahead::offer) else { return };
+        let (link, target) = (Arc::clone(self), Arc::clone(target));
+        self.executor.spawn(Box::pin(async move {
+            select(pin!(keep(&link, target, wanted)), pin!(link.closed())).await;
+        }));
+    }
+
+    /// Makes the connection of a subscription, with the stream that was dialled ahead if it is still there.
+    pub(in super::super) async fn dial_to_subscribe(
+        &self,
+        wishes: Wishes<'_>,
+        progress: &Arc<DialProgress>,
+    ) -> Result<Checked, Failure> {
+        let ahead = match &self.ahead {
+            Some(ahead) => ahead.take().await,
+            None => None,
+        };
+        let Some((target, stream)) = ahead else { return self.dial(wishes, progress).await };
+        let wishes = Wishes { dialled: Some(stream), ..wishes };
+        let made = handshake::connect(Arc::clone(&target), &*self.dialer, &self.executor, progress, (false, wishes));
+        made.await.map_err(|failure| self.locate.explain(&target, failure))
+    }
+}
+
+/// Dials, and keeps the stream until it is taken or the time is up.
+async fn keep(link: &Link, target: Arc<Target>, wanted: oneshot::Receiver<Wanted>) {
+    let progress = Arc::default();
+    // A dial that hangs leaves the subscription time for one of its own.
+    let dialled = link.within(link.timeout / 2, target.dial(&*link.dialer, &progress)).await;
+    let Some(Ok(stream)) = dialled else { return };
+    if let Either::Left((Ok(wanted), _)) = select(wanted, link.executor.sleep(KEPT)).await {
+        // If nobody waits for it any more, it is closed.
+        let _ = wanted.send((target, stream));
+    }
+}

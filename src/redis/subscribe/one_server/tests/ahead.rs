@@ -1,0 +1,171 @@
+//! The stream that is dialled before its subscription, and the question that is asked before this is confirmed.
+
+use super::super::super::super::link::ahead::KEPT;
+use super::super::super::super::single::Single;
+use super::*;
+use crate::connection::Connection;
+
+/// A connection that dials ahead. The dial of the socket `unreached` gets no answer.
+fn connected_but(unreached: usize) -> (Scene, Single) {
+    let mut single = None;
+    let scene = Scene::of(|lab, tasks| {
+        let node = &lab.nodes[&1];
+        node.alone.store(true, Ordering::SeqCst);
+        lab.unreached.store(unreached, Ordering::SeqCst);
+        let link = Link::new(lab.clone(), lab.clone(), Arc::new(Named::new(1)), &Config::default(), 7);
+        let link = Arc::new(link.dialling_ahead());
+        single = lab.run(tasks, Single::connect(Arc::clone(&link))).ok().map(|(single, _)| single);
+        link
+    });
+    (scene, single.expect("it connects"))
+}
+
+fn connected() -> (Scene, Single) {
+    connected_but(0)
+}
+
+impl Scene {
+    fn took<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Duration) {
+        let began = self.lab.now();
+        let done = work(self);
+        (done, self.lab.now() - began)
+    }
+}
+
+#[test]
+fn the_first_subscription_gets_the_socket_and_its_messages() {
+    let (mut scene, _single) = connected();
+    scene.sleep(ms(1));
+    assert_eq!(scene.node.sockets(), [1, 2]);
+    let mut first = scene.subscribe().unwrap();
+    assert_eq!(scene.node.sockets(), [1, 2]);
+    let _second = scene.subscribe().unwrap();
+    assert_eq!(scene.node.sockets(), [1, 2, 3], "there is only one ahead");
+    scene.node.push(2, ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n".to_owned());
+    assert!(matches!(scene.next(&mut first), Notice::Message(payload) if payload == b"hi"));
+    scene.sleep(2 * KEPT);
+    assert_eq!(scene.node.sockets(), [1, 2, 3], "it is in use");
+}
+
+/// The login, the introduction and the subscription are sent in one write, and the question for a proof beside it.
+#[test]
+fn a_connection_and_a_subscription_take_a_round_trip_each() {
+    let (mut scene, _single) = connected();
+    *lock(&scene.node.round_trip) = ms(100);
+    let (_first, took) = scene.took(|scene| scene.subscribe().unwrap());
+    assert_eq!(took, ms(100));
+    let (_second, took) = scene.took(|scene| scene.subscribe().unwrap());
+    assert_eq!(took, ms(100));
+    let link = scene.link.sibling();
+    let (single, took) = scene.took(|scene| scene.lab.run(&mut scene.tasks, Single::connect(Arc::new(link))));
+    assert!(single.is_ok());
+    assert_eq!(took, ms(100));
+}
+
+#[test]
+fn a_socket_that_nobody_wants_is_closed() {
+    let (mut scene, _single) = connected();
+    scene.sleep(KEPT - ms(1));
+    assert_eq!(scene.node.sockets(), [1, 2]);
+    scene.sleep(ms(2));
+    assert_eq!(scene.node.sockets(), [1]);
+    assert!(scene.subscribe().is_ok());
+    assert_eq!(scene.node.sockets(), [1, 3]);
+}
+
+#[test]
+fn a_stream_that_has_ended_is_dialled_anew() {
+    let (mut scene, _single) = connected();
+    scene.sleep(ms(1));
+    scene.node.cut(2);
+    assert!(scene.subscribe().is_ok());
+    assert_eq!(scene.node.sockets(), [1, 3]);
+}
+
+/// Behind a balancer, the second socket may lead to a host that does not answer.
+#[test]
+fn a_dial_without_an_answer_leaves_time_for_another() {
+    let (mut scene, _single) = connected_but(2);
+    let (subscribed, took) = scene.took(Scene::subscribe);
+    assert!(subscribed.is_ok());
+    assert_eq!(took, scene.link.timeout / 2);
+    assert_eq!(scene.node.sockets(), [1, 3]);
+}
+
+#[test]
+fn it_is_closed_with_the_connection() {
+    for is_dropped in [false, true] {
+        let (mut scene, single) = connected();
+        scene.sleep(ms(1));
+        assert_eq!(scene.node.sockets().len(), 2);
+        let kept = (!is_dropped).then_some(single);
+        kept.iter().for_each(Single::close);
+        scene.sleep(ms(1));
+        assert_eq!(scene.node.sockets().len(), 0);
+    }
+}
+
+#[test]
+fn a_subscription_that_is_dropped_meanwhile_takes_it_along() {
+    let (mut scene, _single) = connected();
+    scene.serve(|socket, _| (socket == 2).then_some(Said::Never));
+    let link = Arc::clone(&scene.link);
+    let subscribing = at_one_server(&link, Subject::Channel("a"), 1);
+    let given_up = select(Box::pin(subscribing), scene.lab.sleep(ms(5)));
+    drop(scene.lab.run(&mut scene.tasks, given_up));
+    scene.sleep(ms(1));
+    assert_eq!(scene.node.sockets(), [1]);
+}
+
+/// How often the connections for commands were asked about a subscription.
+fn questions(scene: &Scene, here: impl Fn(usize) -> bool + Send + 'static) -> Arc<AtomicUsize> {
+    let asked = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&asked);
+    scene.serve(move |_, words| {
+        (words[0] == "PUBSUB").then(|| {
+            let is_here = here(count.fetch_add(1, Ordering::SeqCst));
+            Said::Now(format!("*2\r\n$1\r\np\r\n:{}\r\n", i32::from(is_here)))
+        })
+    });
+    asked
+}
+
+#[test]
+fn a_question_that_overtakes_the_subscription_is_asked_again() {
+    let mut scene = Scene::new();
+    let asked = questions(&scene, |_| true);
+    assert!(scene.subscribe().is_ok());
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let asked = questions(&scene, |before| before > 0);
+    assert!(scene.subscribe().is_ok());
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(scene.subscribed.load(Ordering::SeqCst), 2, "each has one socket");
+}
+
+/// The next connection may lead to another server.
+#[test]
+fn an_answer_of_a_connection_that_is_lost_meanwhile_proves_nothing() {
+    let mut scene = Scene::new();
+    let asked = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&asked);
+    scene.serve(move |_, words| match words {
+        ["SUBSCRIBE", channels @ ..] => {
+            Some(Said::After(ms(100), channels.iter().map(|channel| push("subscribe", channel)).collect()))
+        }
+        ["PUBSUB", ..] => {
+            count.fetch_add(1, Ordering::SeqCst);
+            None
+        }
+        _ => None,
+    });
+    let link = Arc::clone(&scene.link);
+    let (node, wait) = (Arc::clone(&scene.node), scene.lab.sleep(ms(50)));
+    let cut = async {
+        wait.await;
+        node.cut(1);
+    };
+    let (subscribed, ()) = scene.lab.run(&mut scene.tasks, join(at_one_server(&link, Subject::Channel("a"), 1), cut));
+    let mut subscription = subscribed.unwrap();
+    assert_eq!((scene.link.current(), asked.load(Ordering::SeqCst)), (2, 2));
+    assert!(scene.next_at_once(&mut subscription).is_none(), "it was proven by the second one from the beginning");
+}
