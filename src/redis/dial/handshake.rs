@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use std::vec::IntoIter;
 
@@ -50,11 +51,14 @@ pub(in crate::redis) struct Greeted {
 
 /// Runs `work`, which uses the connection of `driver`. Fails if the connection ends before.
 pub(in crate::redis) async fn driven<T>(driver: &mut Driver, work: impl Future<Output = T>) -> Result<T, Failure> {
-    match select(pin!(work), driver).await {
-        Either::Left((done, _)) => Ok(done),
-        // The driver may have read the last answer just before.
-        Either::Right(((), work)) => work.now_or_never().ok_or_else(closed),
+    let mut work = pin!(work);
+    if let Either::Left((done, _)) = select(work.as_mut(), &mut *driver).await {
+        return Ok(done);
     }
+    // Whoever polls it next is told the same.
+    *driver = poll_fn(|_| Poll::Ready(())).boxed();
+    // It may have read the last answer just before.
+    work.now_or_never().ok_or_else(closed)
 }
 
 fn closed() -> Failure {
@@ -251,7 +255,24 @@ pub(in crate::redis) fn ping() -> Cmd {
 
 #[cfg(test)]
 mod tests {
+    use futures::channel::oneshot;
+    use futures::future::{join, pending};
+
     use super::*;
+
+    /// As one that reads an answer and the end of the stream at once.
+    #[test]
+    fn the_last_answer_of_a_connection_counts() {
+        let (answer, answered) = oneshot::channel();
+        let mut driver = async { answer.send(7).unwrap() }.boxed();
+        let done = driven(&mut driver, answered).now_or_never().expect("it is done");
+        assert_eq!(done.unwrap(), Ok(7));
+        for _ in 0..2 {
+            let more = driven(&mut driver, pending::<()>()).now_or_never().expect("the connection has ended");
+            assert!(matches!(more, Err(Failure::Io(_))));
+        }
+        assert!(join(&mut driver, async {}).now_or_never().is_some());
+    }
 
     /// The server may quote the command that it does not like.
     #[test]
