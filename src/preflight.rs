@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join;
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -15,7 +16,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::reply::ServerMillis;
 use crate::runtime::Executor;
 
-/// Issues every command that the scripts issue, on keys of the check's own, and reads the server's clock, by one call.
+/// Issues every command that the scripts issue, on keys of the check's own, and reads the server's clock.
 pub(crate) async fn check(
     executor: &dyn Executor,
     connection: &dyn Connection,
@@ -36,7 +37,8 @@ pub(crate) async fn check(
 
 async fn tried(scripts: Scripts<'_>, config: &Config, client: Uuid) -> std::result::Result<ServerMillis, Failure> {
     let keys = Kind::CHECKED.map(|kind| Keys::scratch(&config.prefix, kind, client));
-    let now = scripts.try_rights(&keys, client).await?;
+    // The second call is an `EVALSHA`, because the first one has brought the source. Both rights are needed.
+    let (now, _) = try_join(scripts.try_rights(&keys, client), scripts.try_rights(&keys[..1], client)).await?;
     if config.replicas > 0 {
         wait(scripts, &keys[0], client, config.command_timeout).await?;
     }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+#[cfg(feature = "redis-1")]
 use ::redis::RedisError;
 
+#[cfg(feature = "redis-1")]
 use super::convert;
 use crate::connection::ConnectionError;
 use crate::connection::refusal::explain;
@@ -30,6 +32,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    #[cfg(feature = "redis-1")]
     pub(super) fn of(error: &RedisError) -> Self {
         convert::refused_by_server(error).map_or_else(|| Self::Io(error.to_string()), Self::Refused)
     }

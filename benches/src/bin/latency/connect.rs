@@ -8,11 +8,15 @@ use bowline_benches::bare::BareConnection;
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
+use bowline_testkit::proxy::Proxy;
 
 use crate::Metrics;
 
 const NAME: &str = "bench:connect";
 const WARM_UP: u32 = 5;
+/// How long a request takes to a server that is far away. The time of everything else is small beside it.
+const FAR: Duration = Duration::from_millis(20);
+const FAR_CLIENTS: u32 = 9;
 
 pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: String, pairs: u32) -> Result<Metrics> {
     let (ahead, background) = (Config::default(), Config::builder().connect_in_background(true).build()?);
@@ -44,7 +48,12 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
         }
     }
     let floor_us = floor.percentile(50.0);
+    let far = Proxy::start(port(&url)?);
+    far.delay(FAR);
+    let [ahead_far, background_far] = [&ahead, &background].map(|config| round_trips(runtime, &executor, &far, config));
     Ok(vec![
+        ("round_trips", ahead_far.await?),
+        ("background_round_trips", background_far.await?),
         ("ratio_p50", granted.percentile(50.0) / floor_us),
         ("background_ratio_p50", in_background.percentile(50.0) / floor_us),
         ("commands", connecting as f64 + 1.0),
@@ -54,6 +63,26 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
         ("background_granted_p50_us", in_background.percentile(50.0)),
         ("floor_p50_us", floor_us),
     ])
+}
+
+/// The median of the round trips until the first grant. The floor takes two: a login and a script.
+async fn round_trips(runtime: Runtime, executor: &Arc<dyn Executor>, far: &Proxy, config: &Config) -> Result<f64> {
+    let mut granted = Samples::default();
+    for _ in 0..FAR_CLIENTS {
+        let start = Instant::now();
+        let client = clients::plain_with(runtime, executor, &far.url(), config.clone()).await?;
+        first_grant(&client).await?;
+        granted.add(start.elapsed());
+        client.close().await;
+    }
+    Ok(granted.percentile(50.0) / FAR.as_secs_f64() / 1e6)
+}
+
+fn port(url: &str) -> Result<u16> {
+    match redis::IntoConnectionInfo::into_connection_info(url)?.addr() {
+        redis::ConnectionAddr::Tcp(_, port) => Ok(*port),
+        other => Err(format!("the server is not reached by TCP: {other}").into()),
+    }
 }
 
 /// The guard is released when the client closes, which is not measured.
