@@ -18,7 +18,7 @@ use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::Observed;
-use crate::opening::{Notices, Opening};
+use crate::opening::{Notices, Opening, behind};
 use crate::protocol::dispatch::Scripts;
 use crate::protocol::key::{Keys, Named, inbox};
 use crate::protocol::message::Message;
@@ -49,7 +49,7 @@ pub(crate) struct Context {
 impl Context {
     /// Subscribes the inbox while the server is `checked`, and starts the tasks.
     pub(crate) async fn start(opening: Opening, checked: impl Future<Output = Result<()>>) -> Result<Arc<Self>> {
-        let ((), notices) = try_join(checked, opening.subscribe()).await?;
+        let (notices, ()) = try_join(opening.subscribe(), behind(checked)).await?;
         opening.check_alone().await?;
         let engine = Arc::new(Engine::new(opening.client, opening.connection.topology().sharded_messages));
         Ok(Self::start_tasks(opening, None, engine, ready(Some(notices))))

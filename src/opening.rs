@@ -19,7 +19,7 @@ use crate::preflight;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::{Keys, inbox, inbox_prefix};
 use crate::protocol::kind::Kind;
-use crate::runtime::Executor;
+use crate::runtime::{Executor, yield_once};
 use crate::tuning::REQUEST;
 
 pub(crate) type Notices = BoxStream<'static, Notice>;
@@ -118,7 +118,7 @@ impl Opening {
     async fn open(&self) -> Result<Notices> {
         let checked = async {
             match self.check().await {
-                Err(error) if error.kind() == ErrorKind::Unavailable => self.check().await,
+                Err(error) if error.kind() == ErrorKind::Unavailable => behind(self.check()).await,
                 checked => checked,
             }
         };
@@ -135,6 +135,13 @@ impl Opening {
     fn failed(&self, failure: Failure) -> Error {
         failure.when_connecting(&self.config.prefix)
     }
+}
+
+/// Checks when the subscription has left, if that is possible now. A server that is busy with the check would hear the
+/// question for the proof of a subscription before the subscription, and a second question takes a round trip.
+pub(crate) async fn behind(checked: impl Future<Output = Result<()>>) -> Result<()> {
+    yield_once().await;
+    checked.await
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only place where identities are drawn")]

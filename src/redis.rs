@@ -100,8 +100,9 @@ pub use self::sentinel::SentinelUrl;
 ///   long as the connection is open.
 /// - Nothing is ever sent twice. A call that was sent and got no answer fails with
 ///   [`Unknown`](ConnectionError::Unknown).
-/// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed. The socket of
-///   the first one logs in while the connection for calls is checked, and is closed if nobody subscribes within 1 s.
+/// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed. On one server,
+///   the socket of the first one is opened while the connection for calls logs in, and is closed if nobody subscribes
+///   within 1 s.
 /// - After the first connect, an attempt to connect again is given up after a third of the
 ///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that an attempt
 ///   without an answer leaves time for another. The next attempt may take twice as long, up to the command timeout,

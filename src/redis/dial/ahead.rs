@@ -2,35 +2,56 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures::channel::oneshot;
+use event_listener::Event;
 
 use super::super::url::target::Target;
 use super::Stream;
 use crate::mutex::lock;
+use crate::until::until;
 
 /// A stream to this server, on which nothing has been sent yet.
 pub(in crate::redis) type Open = (Arc<Target>, Stream);
 
 /// At most one stream, for the first who takes it.
 #[derive(Default)]
-pub(in crate::redis) struct Ahead(Mutex<Option<oneshot::Sender<Wanted>>>);
+pub(in crate::redis) struct Ahead {
+    state: Mutex<State>,
+    changed: Event,
+}
 
-/// Who waits for the stream.
-pub(in crate::redis) type Wanted = oneshot::Sender<Open>;
+#[derive(Default)]
+enum State {
+    #[default]
+    Nothing,
+    Dialling,
+    Open(Open),
+}
 
 impl Ahead {
-    /// The task of the stream hears here who wants it.
-    pub(in crate::redis) fn offer(&self) -> oneshot::Receiver<Wanted> {
-        let (offer, wanted) = oneshot::channel();
-        *lock(&self.0) = Some(offer);
-        wanted
+    /// From now on, those who take it wait.
+    pub(in crate::redis) fn begin(&self) {
+        *lock(&self.state) = State::Dialling;
     }
 
-    /// The stream, once it is open. `None`: none was offered, another one has it, or it could not be opened.
+    /// Ends the wait. `None`: the stream could not be opened.
+    pub(in crate::redis) fn end(&self, open: Option<Open>) {
+        *lock(&self.state) = open.map_or(State::Nothing, State::Open);
+        self.changed.notify(usize::MAX);
+    }
+
+    /// The stream, once it is open. `None`: none is dialled, another one has it, or it could not be opened.
     pub(in crate::redis) async fn take(&self) -> Option<Open> {
-        let offer = lock(&self.0).take()?;
-        let (wanted, stream) = oneshot::channel();
-        offer.send(wanted).ok()?;
-        stream.await.ok()
+        let taken = || {
+            let mut state = lock(&self.state);
+            match std::mem::take(&mut *state) {
+                State::Nothing => Some(None),
+                State::Open(open) => Some(Some(open)),
+                State::Dialling => {
+                    *state = State::Dialling;
+                    None
+                }
+            }
+        };
+        until(&self.changed, taken).await
     }
 }

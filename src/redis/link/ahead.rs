@@ -8,16 +8,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::channel::oneshot;
-use futures::future::{Either, select};
+use futures::future::select;
 
-use super::super::dial::ahead::{Ahead, Wanted};
+use super::super::dial::ahead::Ahead;
 use super::super::dial::handshake::{self, Checked};
 use super::super::dial::progress::DialProgress;
 use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::Link;
+use crate::on_drop::OnDrop;
 
 /// How long a stream waits for its subscription. Nothing finds out whether an idle one still works.
 pub(in super::super) const KEPT: Duration = Duration::from_secs(1);
@@ -30,10 +30,14 @@ impl Link {
 
     /// Starts the task that dials, if this link dials ahead. The task ends with the link.
     pub(super) fn dial_ahead(self: &Arc<Self>, target: &Arc<Target>) {
-        let Some(wanted) = self.ahead.as_ref().map(Ahead::offer) else { return };
+        let Some(ahead) = &self.ahead else { return };
+        ahead.begin();
         let (link, target) = (Arc::clone(self), Arc::clone(target));
+        // Made now, because the runtime may drop the task before its first poll.
+        let end = OnDrop(Arc::clone(self), |link| link.ahead.iter().for_each(|ahead| ahead.end(None)));
         self.executor.spawn(Box::pin(async move {
-            select(pin!(keep(&link, target, wanted)), pin!(link.closed())).await;
+            let _end = end;
+            select(pin!(keep(&link, target)), pin!(link.closed())).await;
         }));
     }
 
@@ -54,14 +58,12 @@ impl Link {
     }
 }
 
-/// Dials, and keeps the stream until it is taken or the time is up.
-async fn keep(link: &Link, target: Arc<Target>, wanted: oneshot::Receiver<Wanted>) {
+/// Dials, and keeps the stream for some time.
+async fn keep(link: &Link, target: Arc<Target>) {
     let progress = Arc::default();
     // A dial that hangs leaves the subscription time for one of its own.
     let dialled = link.within(link.timeout / 2, target.dial(&*link.dialer, &progress)).await;
-    let Some(Ok(stream)) = dialled else { return };
-    if let Either::Left((Ok(wanted), _)) = select(wanted, link.executor.sleep(KEPT)).await {
-        // If nobody waits for it any more, it is closed.
-        let _ = wanted.send((target, stream));
-    }
+    let (Some(Ok(stream)), Some(ahead)) = (dialled, &link.ahead) else { return };
+    ahead.end(Some((target, stream)));
+    link.executor.sleep(KEPT).await;
 }
