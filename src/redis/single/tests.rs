@@ -95,7 +95,7 @@ fn subscriptions_do_not_all_come_back_at_the_same_moment() {
     scene.node.answers(move |socket, words| match words {
         ["SUBSCRIBE", channel] => {
             // The probe is subscribed, too.
-            if ["a", "b"].contains(&channel) {
+            if ["a", "b"].contains(channel) {
                 lock(&all).push((socket, clock.now()));
             }
             Some(Said::Now(push("subscribe", channel)))
