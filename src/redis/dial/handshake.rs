@@ -47,6 +47,8 @@ pub(in crate::redis) struct Greeted {
     pub(in crate::redis) answers: IntoIter<Value>,
     /// The time that the answers took.
     round_trip: Duration,
+    /// Whether the first login was accepted.
+    at_once: bool,
 }
 
 /// Runs `work`, which uses the connection of `driver`. Fails if the connection ends before.
@@ -96,6 +98,7 @@ pub(in crate::redis) async fn login(
                     let renewal = Renewal { target, executor, connection, login, asked, seed };
                     greeted.fresh.driver = select(greeted.fresh.driver, renewal.run().boxed()).map(drop).boxed();
                 }
+                greeted.at_once = refused.is_none();
                 return Ok(greeted);
             }
             Err(Failure::Refused(refusal))
@@ -162,7 +165,7 @@ async fn login_as(
     let mut answers = answers.into_iter();
     target.introduction().read(introduced, &mut answers);
     let fresh = Fresh { target: Arc::clone(target), connection, driver };
-    Ok(Greeted { fresh, hello, answers, round_trip })
+    Ok(Greeted { fresh, hello, answers, round_trip, at_once: true })
 }
 
 /// Runs `work` to its end, and `beside` in the time that `work` waits after its first poll.
@@ -200,6 +203,8 @@ pub(in crate::redis) struct Checked {
     pub(in crate::redis) round_trip: Duration,
     /// The answers to [`Wishes::commands`].
     pub(in crate::redis) answers: IntoIter<Value>,
+    /// Whether the first login was accepted. Else the commands were also sent over a connection that was given up.
+    pub(in crate::redis) at_once: bool,
 }
 
 /// [Logs in](login), selects the database and checks whether the server fits its purpose. On the `first` connection,
@@ -225,7 +230,8 @@ pub(in crate::redis) async fn connect(
     }
     commands.append(&mut wishes.commands);
     wishes.commands = commands;
-    let Greeted { fresh, hello, mut answers, round_trip } = login(target, dialer, executor, progress, wishes).await?;
+    let Greeted { fresh, hello, mut answers, round_trip, at_once } =
+        login(target, dialer, executor, progress, wishes).await?;
     let mut next = || answers.next().map_or(Ok(Reply::Nil), convert::reply).map_err(Failure::Refused);
     if db != 0 {
         next().map_err(|failure| match failure {
@@ -245,7 +251,7 @@ pub(in crate::redis) async fn connect(
         let policy = next().ok().and_then(|info| eviction_policy(&info));
         warnings.extend(policy.map(|policy| Warning::Eviction { policy }));
     }
-    Ok(Checked { fresh, warnings, round_trip, answers })
+    Ok(Checked { fresh, warnings, round_trip, answers, at_once })
 }
 
 /// A command whose every answer, even an error, shows that the server is alive.

@@ -116,7 +116,9 @@ impl Source for OneServer {
         if let Some(tracked) = &tracked {
             tracked.begin(&mut fresh).await?;
         }
-        Ok(Socket { fresh, probe, early: Some(early), tracked, proven })
+        // With a second login, it may be the first connection that the server of the commands has seen.
+        let early = made.at_once.then_some(early);
+        Ok(Socket { fresh, probe, early, tracked, proven })
     }
 
     async fn prove(&mut self, socket: &mut Socket) -> Proven {

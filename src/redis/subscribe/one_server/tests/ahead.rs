@@ -1,7 +1,12 @@
 //! The stream that is dialled before its subscription, and the question that is asked before this is confirmed.
 
+use async_trait::async_trait;
+
 use super::super::super::super::link::ahead::KEPT;
+use super::super::super::super::login::{Credentials, Login};
+use super::super::super::super::options::ConnectOptions;
 use super::super::super::super::single::Single;
+use super::super::super::super::url::target::Target;
 use super::*;
 use crate::connection::Connection;
 
@@ -168,4 +173,42 @@ fn an_answer_of_a_connection_that_is_lost_meanwhile_proves_nothing() {
     let mut subscription = subscribed.unwrap();
     assert_eq!((scene.link.current(), asked.load(Ordering::SeqCst)), (2, 2));
     assert!(scene.next_at_once(&mut subscription).is_none(), "it was proven by the second one from the beginning");
+}
+
+/// Gives another password each time.
+#[derive(Default)]
+struct Rotating(AtomicUsize);
+
+#[async_trait]
+impl Credentials for Rotating {
+    async fn login(&self, _: Option<&Login>) -> Result<Login, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Login::new("u", self.0.fetch_add(1, Ordering::SeqCst).to_string()))
+    }
+}
+
+/// A connection whose login is refused may be subscribed all the same, as the default user. It proves nothing about the
+/// next one.
+#[test]
+fn a_socket_that_was_given_up_proves_nothing_about_the_next_one() {
+    let mut scene = Scene::of(|lab, tasks| {
+        lab.nodes[&1].alone.store(true, Ordering::SeqCst);
+        let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
+        let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
+        let (link, connecting) = lab.connect(Arc::new(target), &Config::default());
+        lab.run(tasks, connecting).unwrap().unwrap();
+        link
+    });
+    let asked = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&asked);
+    scene.serve(move |socket, words| match words {
+        ["HELLO", ..] if socket == 2 => Some(Said::After(ms(10), "-WRONGPASS no\r\n".to_owned())),
+        // Only the first socket is at this server, and the last one.
+        ["PUBSUB", ..] => {
+            let here = count.fetch_add(1, Ordering::SeqCst) != 1;
+            Some(Said::Now(format!("*2\r\n$1\r\np\r\n:{}\r\n", i32::from(here))))
+        }
+        _ => None,
+    });
+    assert!(scene.subscribe().is_ok());
+    assert_eq!((scene.node.sockets(), asked.load(Ordering::SeqCst)), (vec![1, 4], 3));
 }
