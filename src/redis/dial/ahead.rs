@@ -52,6 +52,13 @@ impl Ahead {
                 }
             }
         };
-        until(&self.changed, taken).await
+        let taken = until(&self.changed, taken).await;
+        self.changed.notify(usize::MAX);
+        taken
+    }
+
+    /// Resolves when there is no stream to take any more.
+    pub(in crate::redis) async fn gone(&self) {
+        until(&self.changed, || (!matches!(*lock(&self.state), State::Open(_))).then_some(())).await;
     }
 }

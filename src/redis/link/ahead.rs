@@ -58,12 +58,12 @@ impl Link {
     }
 }
 
-/// Dials, and keeps the stream for some time.
+/// Dials, and keeps the stream until it is taken or the time is up.
 async fn keep(link: &Link, target: Arc<Target>) {
     let progress = Arc::default();
     // A dial that hangs leaves the subscription time for one of its own.
     let dialled = link.within(link.timeout / 2, target.dial(&*link.dialer, &progress)).await;
     let (Some(Ok(stream)), Some(ahead)) = (dialled, &link.ahead) else { return };
     ahead.end(Some((target, stream)));
-    link.executor.sleep(KEPT).await;
+    select(pin!(ahead.gone()), link.executor.sleep(KEPT)).await;
 }
