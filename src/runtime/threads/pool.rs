@@ -94,11 +94,14 @@ impl Pool {
         let mut state = lock(&self.state);
         state.is_shut_down = true;
         let (queue, tasks) = (mem::take(&mut state.queue), mem::take(&mut state.tasks));
+        // Kept until all have ended: the end of one task may wake another. If the waker had the last reference, the
+        // other one would be dropped by whoever wakes it, who may hold a lock that it takes when it is dropped.
+        let tasks: Vec<Arc<Task>> = tasks.into_values().filter_map(|task| task.upgrade()).collect();
         drop(state);
         self.queued.notify_all();
         self.shut_down.notify(usize::MAX);
         self.timers.shut_down();
-        tasks.into_values().filter_map(|task| task.upgrade()).for_each(|task| task.end());
+        tasks.iter().for_each(|task| task.end());
         // The mutex is free by now: a task that is dropped takes it.
         drop(queue);
     }

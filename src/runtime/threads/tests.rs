@@ -4,6 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Barrier, Weak};
 use std::task::{Poll, Waker};
 
+use event_listener::Event;
+
 use super::*;
 use crate::runtime::yield_once;
 
@@ -127,6 +129,31 @@ fn shutting_down_drops_a_task_whose_waker_lives() {
     assert_eq!(next(&heard), "dropped");
     waker.wake();
     assert!(woken.recv().is_err(), "it was polled again");
+}
+
+/// An event holds its lock while it wakes those who wait, and whoever is dropped while it waits takes this lock.
+#[test]
+fn a_task_is_not_dropped_by_another_one_that_wakes_it() {
+    // Which of the two ends first is up to chance.
+    for _ in 0..50 {
+        let (threads, event, (said, heard)) = (threads(), Arc::new(Event::new()), channel());
+        for _ in 0..2 {
+            let (waits, guard) = (Arc::clone(&event), dropped(&said));
+            let tells = OnDrop(Arc::clone(&event), |event| {
+                event.notify(usize::MAX);
+            });
+            threads.spawn(Box::pin(async move {
+                let _tells = (tells, guard);
+                waits.listen().await;
+            }));
+        }
+        while event.total_listeners() < 2 {
+            std::thread::yield_now();
+        }
+        let shutting_down = std::thread::spawn(move || threads.shut_down());
+        assert_eq!([next(&heard), next(&heard)], ["dropped"; 2]);
+        shutting_down.join().unwrap();
+    }
 }
 
 #[test]

@@ -65,6 +65,9 @@ pub const OPERATIONS: &[Operation] = &[
     },
 ];
 
+/// When another party comes, at the latest.
+const COMES: Duration = Duration::from_millis(5);
+
 /// A party that comes back when its generation is broken, at most so often.
 async fn passes(barrier: Barrier) -> Result<()> {
     for _ in 0..5 {
@@ -93,11 +96,12 @@ impl Scene {
             self.within(4 * LONGEST, "it waits", || self.parties() == 1);
         }
         if company == Company::All {
-            rivals.spawn("the one that comes", self.draw(5 * MS), passes(barrier.clone()));
+            rivals.spawn("the one that comes", self.draw(COMES), passes(barrier.clone()));
         }
         self.inflict(fault, &subject);
         let ended = self.poll(operation, &mut subject, polls, then);
-        self.within(bound(fault, 4 * LONGEST), "those that come have come", || rivals.have_begun());
+        // An operation that is not polled has let no time pass.
+        self.within(COMES + bound(fault, 4 * LONGEST), "those that come have come", || rivals.have_begun());
         // If the operation has passed, so have the others. Else they wait, or are about to come back.
         let waiting = usize::from(company != Company::None) + usize::from(company == Company::All);
         let only_they = || rivals.have_ended() && self.parties() == 0 || self.parties() == waiting;
