@@ -150,7 +150,7 @@ fn a_task_is_not_dropped_by_another_one_that_wakes_it() {
         while event.total_listeners() < 2 {
             std::thread::yield_now();
         }
-        let shutting_down = std::thread::spawn(move || threads.shut_down());
+        let shutting_down = std::thread::Builder::new().spawn(move || threads.shut_down()).unwrap();
         assert_eq!([next(&heard), next(&heard)], ["dropped"; 2]);
         shutting_down.join().unwrap();
     }
