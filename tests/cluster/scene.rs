@@ -63,7 +63,7 @@ impl Scene {
     /// Does something to the cluster, beside the work.
     pub(crate) async fn disturb<T: Send + 'static>(&self, what: impl FnOnce(&mut Cluster) -> T + Send + 'static) -> T {
         let cluster = Arc::clone(&self.cluster);
-        tokio::task::spawn_blocking(move || what(&mut cluster.lock().unwrap())).await.unwrap()
+        self.env.on_a_thread(move || what(&mut cluster.lock().unwrap())).await
     }
 
     /// Every waiter is served again, from now on.

@@ -51,6 +51,14 @@ impl Env {
         })
     }
 
+    /// Runs `call` on a thread of its own: what blocks there stops no task, also on a runtime with one thread.
+    pub async fn on_a_thread<T: Send + 'static>(&self, call: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, output) = oneshot::channel();
+        let ended = move || drop(done.send(std::panic::catch_unwind(AssertUnwindSafe(call))));
+        std::thread::Builder::new().spawn(ended).expect("a thread");
+        output.await.expect("the thread has an outcome").unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     /// Waits until `condition` holds, asking again and again: for what has no event, such as the state of the server.
     pub async fn eventually(&self, what: &str, condition: impl AsyncFnMut() -> bool) {
         self.eventually_within(DEADLINE, what, condition).await;
