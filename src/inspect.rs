@@ -33,7 +33,8 @@ pub struct HolderState {
     #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
     pub remaining: Duration,
     /// Whether the client keeps the lock [idle](crate::Acquire::retained). `None` if the holder is another client,
-    /// which alone knows, and for anything that is not a [`Lock`](crate::Lock).
+    /// which alone knows, and for anything that is not a [`Lock`](crate::Lock) or the writer of an
+    /// [`RwLock`](crate::RwLock).
     #[cfg_attr(feature = "serde", serde(default))]
     pub idle: Option<bool>,
 }

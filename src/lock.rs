@@ -96,21 +96,13 @@ impl Lock {
 
     /// Acquires the lock, and waits while others hold it. Set options on the result, then await it.
     pub fn lock(&self) -> Acquire {
-        let acquire = Acquire::new(&self.primitive, "lock", SPAN);
-        match self.retained {
-            Some(time) => acquire.retained(time),
-            None => acquire,
-        }
+        Acquire::new(&self.primitive, "lock", SPAN).retained_for(self.retained)
     }
 
     /// Acquires the lock without waiting. Resolves to `None` if another acquisition holds the lock or waits for it. A
     /// lock that another client [keeps idle](Acquire::retained) is [waited for](TryAcquire::for_retained).
     pub fn try_lock(&self) -> TryAcquire {
-        let acquire = TryAcquire::new(&self.primitive, "try_lock", SPAN);
-        match self.retained {
-            Some(time) => acquire.retained(time),
-            None => acquire,
-        }
+        TryAcquire::new(&self.primitive, "try_lock", SPAN).retained_for(self.retained)
     }
 
     /// Takes over a hold that another program has left with [`LockGuard::into_handle`](crate::LockGuard::into_handle).

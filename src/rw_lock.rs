@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::acquire::resume::resume;
@@ -14,6 +15,7 @@ use crate::hold::hold_handle::HoldHandle;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, clients_of};
 use crate::names::changes::HoldChanges;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{MAX_LISTED, READ, UPGRADABLE, WRITE};
 use crate::protocol::names::PrimitiveKind;
@@ -75,11 +77,20 @@ mod state;
 #[derive(Clone)]
 pub struct RwLock {
     primitive: Primitive,
+    /// How long its writers' acquisitions keep their holds.
+    retained: Option<Duration>,
 }
 
 impl RwLock {
     pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
-        Self { primitive: Primitive::new(source, Kind::ReadWrite, name) }
+        Self { primitive: Primitive::new(source, Kind::ReadWrite, name), retained: None }
+    }
+
+    /// Makes all acquisitions of this handle for writing [retained](Acquire::retained) for that time.
+    /// [`fair`](Acquire::fair) undoes this for one acquisition. Readers of other clients, and of this one, ask for an
+    /// idle lock as writers of other clients do.
+    pub fn retained(self, time: Duration) -> Self {
+        Self { retained: Some(time), ..self }
     }
 
     /// Acquires for reading, and waits while others write. Set options on the result, then await it.
@@ -97,7 +108,7 @@ impl RwLock {
 
     /// Acquires for writing, and waits while others read or write. Set options on the result, then await it.
     pub fn write(&self) -> Acquire<WriteGuard> {
-        Acquire::new(&self.primitive, "write", WRITE)
+        Acquire::new(&self.primitive, "write", WRITE).retained_for(self.retained)
     }
 
     /// Acquires for reading without waiting. Resolves to `None` if another acquisition writes or waits.
@@ -113,7 +124,7 @@ impl RwLock {
 
     /// Acquires for writing without waiting. Resolves to `None` if another acquisition holds the lock or waits.
     pub fn try_write(&self) -> TryAcquire<WriteGuard> {
-        TryAcquire::new(&self.primitive, "try_write", WRITE)
+        TryAcquire::new(&self.primitive, "try_write", WRITE).retained_for(self.retained)
     }
 
     /// Takes over a hold that another program has left with [`WriteGuard::into_handle`]. The hold gets a new lease, as
@@ -174,9 +185,12 @@ impl RwLock {
         let PermitsInspected { holds, waiters, queue, now, .. } =
             self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE, MAX_LISTED)).await?;
         self.primitive.context().observe(now);
+        // Asked now, before the labels are read.
+        let writer = holds.iter().find(|hold| hold.units == WRITE).and_then(|hold| AttemptId::parse(&hold.attempt_id));
+        let is_idle = writer.and_then(|id| self.primitive.context().engine.is_idle(id));
         let ids = holds.iter().map(|hold| &*hold.attempt_id);
         let labels = Labels::read(self.primitive.context(), clients_of(ids, &queue)).await;
-        Ok(RwLockState::of(&labels, holds, (waiters, queue)))
+        Ok(RwLockState::of(&labels, (holds, is_idle), (waiters, queue)))
     }
 
     /// Reports who holds the lock, to read or to write, and then each grant, release and loss: for dashboards and logs.

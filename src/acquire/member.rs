@@ -6,7 +6,7 @@ use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use crate::acquire::request::Request;
-use crate::cohort::budget::HandoffBudget;
+use crate::cohort::budget::{HandoffBudget, reserved};
 use crate::cohort::id::CohortId;
 use crate::cohort::table::Joined;
 use crate::context::Context;
@@ -144,7 +144,8 @@ impl InCohort {
     /// A hold that the server has just granted.
     pub(super) fn granted(context: &Context, cohort: CohortId, hold: &Hold, request: &Request) -> Self {
         let (now, time) = (context.now(), context.config.handoff_time);
-        let budget = HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token(), now, time);
+        let reserved = reserved(hold.keys.kind.claim(hold.amount), hold.id.is_retained());
+        let budget = HandoffBudget::of(reserved, hold.token(), now, time);
         Self::new(cohort, budget, request)
     }
 

@@ -1,6 +1,7 @@
 //! The read-write lock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::acquire::{Acquire, TryAcquire};
 use super::changes::Changes;
@@ -23,6 +24,12 @@ pub struct RwLock {
 impl RwLock {
     pub(super) fn new(inner: crate::RwLock, executor: Arc<dyn Executor>) -> Self {
         Self { inner, executor }
+    }
+
+    /// All acquisitions of this handle for writing are retained for that time: see
+    /// [`bowline::RwLock::retained`](crate::RwLock::retained).
+    pub fn retained(self, time: Duration) -> Self {
+        Self { inner: self.inner.retained(time), ..self }
     }
 
     /// Acquires for reading, for this thread: see [`bowline::RwLock::read`](crate::RwLock::read).

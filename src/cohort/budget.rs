@@ -113,6 +113,14 @@ pub(crate) fn amount_to_hand_off(claim: Claim, is_retained: bool) -> u32 {
     claim.amount_for(if is_retained { LARGEST_BUDGET } else { HANDOFF_BUDGET })
 }
 
+/// What a grant that will be handed off has reserved. A retained writer has as many tokens as a retained lock.
+pub(crate) fn reserved(claim: Claim, is_retained: bool) -> Claim {
+    match claim {
+        Claim::Units { .. } if is_retained => Claim::Tokens(LARGEST_BUDGET),
+        claim => claim,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,8 @@ pub(super) struct Facts {
     pub(super) joint: fn(one: u32, other: u32) -> Option<u32>,
     /// Whether non-fair acquisitions of that amount form a cohort.
     pub(super) joins_cohort: fn(amount: u32) -> bool,
+    /// Whether a client may keep a hold of that amount after its last guard.
+    pub(super) retains: fn(amount: u32) -> bool,
     /// Whether a cohort asks for its next hand-off budget while it holds.
     pub(super) asks_ahead: bool,
     /// Whether those who wait stand in a queue.
@@ -36,6 +38,7 @@ pub(super) const LOCK: Facts = Facts {
     is_reentrant: true,
     joint: |tokens, _| Some(tokens),
     joins_cohort: |_| true,
+    retains: |_| true,
     asks_ahead: true,
     has_queue: true,
     claim: |tokens, _| Claim::Tokens(tokens),
@@ -49,7 +52,7 @@ pub(super) const VOTE: Facts = Facts { word: "vote", ..LOCK };
 
 /// A run. Its queue stays empty.
 pub(super) const ONCE: Facts =
-    Facts { word: "once", is_reentrant: false, joins_cohort: |_| false, asks_ahead: false, ..LOCK };
+    Facts { word: "once", is_reentrant: false, joins_cohort: |_| false, retains: |_| false, asks_ahead: false, ..LOCK };
 
 /// The leadership of an election.
 pub(super) const ELECTION: Facts =
@@ -69,6 +72,7 @@ pub(super) const SEMAPHORE: Facts = Facts {
     is_reentrant: false,
     joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
+    retains: |_| false,
     asks_ahead: false,
     has_queue: true,
     claim: |units, limit| Claim::Units { units, limit: limit.unwrap_or(units) },
@@ -84,6 +88,7 @@ pub(super) const READ_WRITE: Facts = Facts {
     // Readers hold at the same time, so they have nothing to hand off to each other. The writer that
     // an upgradable reader becomes joins no cohort.
     joins_cohort: |units| units == WRITE,
+    retains: |units| units == WRITE,
     asks_ahead: true,
     has_queue: true,
     claim: |units, _| Claim::Units { units, limit: WRITE },
@@ -97,6 +102,7 @@ pub(super) const LATCH: Facts = Facts {
     is_reentrant: false,
     joint: |_, _| None,
     joins_cohort: |_| false,
+    retains: |_| false,
     asks_ahead: false,
     has_queue: true,
     claim: |_, _| Claim::Nothing,
@@ -113,6 +119,7 @@ pub(super) const BARRIER: Facts = Facts { word: "barrier", suffixes: &["", ":tic
 pub(super) const REDISSON: Facts = Facts {
     word: "redisson",
     suffixes: &[""],
+    retains: |_| false,
     asks_ahead: false,
     has_queue: false,
     claim: |_, _| Claim::Units { units: WRITE, limit: WRITE },

@@ -130,6 +130,11 @@ impl Kind {
         (self.facts().joins_cohort)(amount)
     }
 
+    /// Whether a client may keep a hold of that amount after its last guard.
+    pub(crate) fn retains(self, amount: u32) -> bool {
+        (self.facts().retains)(amount)
+    }
+
     /// Whether a cohort asks for its next hand-off budget while it holds.
     pub(crate) fn asks_ahead(self) -> bool {
         self.facts().asks_ahead

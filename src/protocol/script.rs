@@ -165,13 +165,24 @@ fn compose(text: &str) -> String {
 /// What `redis.call` and `redis.pcall` are called in the source that is sent.
 pub(crate) const CALLS: [&str; 2] = ["C", "P"];
 
-/// Removes comments and indentation, and calls the server's functions by short names. After a server has lost its
-/// script cache, all clients send it each script in full at the same time, so scripts are short. A local name is also
-/// found faster. No script has a string or a comment of more than one line, or uses one of the short names.
+/// What functions of Lua are called there, in scripts that become shorter by it.
+const FUNCTIONS: [(&str, &str); 5] =
+    [("M", "string.match"), ("F", "string.find"), ("T", "string.format"), ("S", "string.sub"), ("N", "tonumber")];
+
+/// Removes comments and indentation, and calls functions by short names. After a server has lost its script cache, all
+/// clients send it each script in full at the same time, so scripts are short. A local name is also found faster. No
+/// script has a string or a comment of more than one line, or uses one of the short names.
 fn stripped(text: &str) -> String {
     let mut source = String::with_capacity(text.len());
     let [call, pcall] = CALLS;
-    source.push_str(&format!("local {call},{pcall}=redis.call,redis.pcall\n"));
+    let is_shorter = |(short, long): &(&str, &str)| {
+        let saved = text.matches(&format!("{long}(")).count() * (long.len() - short.len());
+        saved > ",=".len() + short.len() + long.len()
+    };
+    let functions: Vec<_> = FUNCTIONS.into_iter().filter(is_shorter).collect();
+    let named = [(call, "redis.call"), (pcall, "redis.pcall")].into_iter().chain(functions.iter().copied());
+    let (short, long): (Vec<_>, Vec<_>) = named.unzip();
+    source.push_str(&format!("local {}={}\n", short.join(","), long.join(",")));
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
         for (n, part) in line.split('\'').enumerate() {
             if n > 0 {
@@ -181,7 +192,9 @@ fn stripped(text: &str) -> String {
             if n % 2 == 1 {
                 source.push_str(part);
             } else {
-                push_tight(&mut source, &part.replace("redis.call", call).replace("redis.pcall", pcall));
+                let part = part.replace("redis.call", call).replace("redis.pcall", pcall);
+                let shorter = |part: String, (short, long): &(&str, &str)| part.replace(long, short);
+                push_tight(&mut source, &functions.iter().fold(part, shorter));
             }
         }
         source.push('\n');

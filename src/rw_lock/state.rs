@@ -27,7 +27,12 @@ pub struct RwLockState {
 }
 
 impl RwLockState {
-    pub(super) fn of(labels: &Labels, holds: Vec<PermitHold>, (waiters, queue): (u64, Vec<Ticket>)) -> Self {
+    /// `idle`: whether the writer's client keeps the lock idle.
+    pub(super) fn of(
+        labels: &Labels,
+        (holds, idle): (Vec<PermitHold>, Option<bool>),
+        (waiters, queue): (u64, Vec<Ticket>),
+    ) -> Self {
         let mut state =
             Self { writer: None, upgradable: None, readers: Vec::new(), waiters, queue: labels.queue(queue) };
         let mut upgrades = None;
@@ -35,7 +40,7 @@ impl RwLockState {
             let client = AttemptId::client_of(&attempt_id);
             let holder = HolderState { client, label: labels.get(client), token, remaining, idle: None };
             match Access::of(Claim::Units { units, limit: WRITE }) {
-                Access::Write => state.writer = Some(holder),
+                Access::Write => state.writer = Some(HolderState { idle, ..holder }),
                 Access::UpgradableRead => state.upgradable = Some(holder),
                 // Most often beside the hold of the upgradable reader, of which it is the rest.
                 Access::Upgrade => upgrades = Some(holder),

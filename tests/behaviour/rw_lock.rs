@@ -5,6 +5,7 @@ mod counts;
 mod exclusion;
 mod holder;
 mod queue;
+mod retained;
 mod upgrade;
 
 // Tests that need futures: dropped half-way, or nested.

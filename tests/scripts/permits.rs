@@ -17,6 +17,7 @@ mod queue;
 mod read_write;
 mod release;
 mod renew;
+mod retained;
 mod sites;
 mod sole;
 mod upgrade;

@@ -59,6 +59,7 @@ impl Actor {
         let name = self.random.pick(&self.names).clone();
         let what = match self.world.workload {
             Workload::Permits => self.what(&name),
+            Workload::Retained if self.random.one_in(2) => *self.random.pick(&[What::Write, What::Write, What::Read]),
             Workload::Locks | Workload::Leases | Workload::Latches | Workload::Retained => What::Lock,
         };
         if let What::Permits(_) = what
@@ -87,7 +88,7 @@ impl Actor {
         let holder = Some(holder).filter(|_| with_holder && what.is_reentrant());
         let mut how = How { lease, holder, waits, ..How::default() };
         if self.world.workload == Workload::Retained {
-            if self.random.one_in(2) {
+            if what != What::Read && self.random.one_in(2) {
                 how.lease = None;
                 how.retained = Some(self.random.between(MS, self.lease / 3));
             }

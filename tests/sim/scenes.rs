@@ -104,6 +104,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("parted_permits", |stage| Box::pin(cohort::parted_permits(stage))),
     ("late_clock", |stage| Box::pin(cohort::late_clock(stage))),
     ("asked_for_idle", |stage| Box::pin(retained::asked_for_idle(stage))),
+    ("idle_writer", |stage| Box::pin(retained::idle_writer(stage))),
     ("closed_idle", |stage| Box::pin(retained::closed_idle(stage))),
     ("thawed_idle", |stage| Box::pin(retained::thawed_idle(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),

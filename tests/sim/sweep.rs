@@ -80,7 +80,7 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
             // The calls of a client that is connecting get no faults.
             let contentions = match operation.before {
                 Before::Nothing => &CONTENTIONS[..1],
-                Before::Client if operation.on == What::Lock => &CONTENTIONS,
+                Before::Client if matches!(operation.on, What::Lock | What::Read | What::Write) => &CONTENTIONS,
                 Before::Client | Before::Hold => &CONTENTIONS[..4],
             };
             for &contention in contentions {

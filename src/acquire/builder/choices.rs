@@ -12,7 +12,6 @@ use crate::hold::owner::HoldSource;
 use crate::holder::Holder;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 use crate::tuning::FOR_RETAINED;
 
@@ -111,7 +110,7 @@ impl Options {
         let Part { primitive, amount } = part;
         let keys = primitive.keys(self.operation)?.clone();
         if self.choices.retained.is_some() {
-            return Err(not_retained(self.operation, "a MultiLock").with_name(&keys.name));
+            return Err(not_retained(self.operation).with_name(&keys.name));
         }
         self.choices.request(self.operation, keys, *amount, wait, &primitive.source)
     }
@@ -121,8 +120,9 @@ fn nothing_to_acquire(operation: &'static str) -> Error {
     Error::because(ErrorKind::InvalidInput, operation, "there is no name to acquire")
 }
 
-fn not_retained(operation: &'static str, what: &str) -> Error {
-    Error::because(ErrorKind::InvalidInput, operation, format!("only a lock of one client can be retained, not {what}"))
+fn not_retained(operation: &'static str) -> Error {
+    let reason = "only a Lock, or an RwLock that is acquired to write, can be retained";
+    Error::because(ErrorKind::InvalidInput, operation, reason)
 }
 
 fn retained_as_others(operation: &'static str) -> Error {
@@ -130,15 +130,7 @@ fn retained_as_others(operation: &'static str) -> Error {
     Error::because(ErrorKind::InvalidInput, operation, reason)
 }
 
-fn check_retained(
-    operation: &'static str,
-    time: Duration,
-    lease: Duration,
-    (is_lock, what): (bool, &str),
-) -> Result<()> {
-    if !is_lock {
-        return Err(not_retained(operation, what));
-    }
+fn check_retained(operation: &'static str, time: Duration, lease: Duration) -> Result<()> {
     if time.is_zero() || time > lease / 3 {
         let reason = format!("a hold is retained for more than 0 and at most {:?}, a third of the lease", lease / 3);
         return Err(Error::because(ErrorKind::InvalidInput, operation, reason));
@@ -173,8 +165,10 @@ impl Choices {
         let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
         let joins_cohort = !fair && renewed && as_others && keys.kind.joins_cohort(amount);
         if let Some(time) = self.retained {
-            let kept_by = if source.quorum.is_some() { "a RedLock" } else { keys.kind.word() };
-            check_retained(operation, time, own, (keys.kind == Kind::Lock && source.quorum.is_none(), kept_by))
+            let may_retain = keys.kind.retains(amount) && source.quorum.is_none();
+            let may_retain = if may_retain { Ok(()) } else { Err(not_retained(operation)) };
+            may_retain
+                .and_then(|()| check_retained(operation, time, own))
                 .and_then(|()| if joins_cohort && replicas == 0 { Ok(()) } else { Err(retained_as_others(operation)) })
                 .map_err(|error| error.with_name(&keys.name))?;
         }

@@ -94,12 +94,14 @@ macro_rules! builder {
             }
 
             /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client. `time` is more
-            /// than zero, and at most a third of the client's lease. By default a lock is released with its guard.
+            /// than zero, and at most a third of the client's lease. By default a lock is released with its guard. It
+            /// is for a [`Lock`](crate::Lock), and an [`RwLock`](crate::RwLock) that is acquired to write.
             ///
             /// In that time the lock is idle. An acquisition of this client takes the idle lock without a command, and
-            /// gets a larger token. That acquisition must be [non-fair](crate::Acquire::non_fair) or retained; this
-            /// option makes an acquisition non-fair. A client that waits for the lock asks this client for it. This
-            /// client releases an idle lock at once, and a used lock with the guard, after at most one hand-off budget.
+            /// gets a larger token. That acquisition must be [non-fair](crate::Acquire::non_fair) or retained, and
+            /// write if it is of an `RwLock`; this option makes an acquisition non-fair. A client that waits for the
+            /// lock asks this client for it. This client releases an idle lock at once, and a used lock with the guard,
+            /// after at most one hand-off budget.
             ///
             /// # Guaranteed
             /// - Another client waits for one message and one release while the lock is idle. If the message is lost,
@@ -115,10 +117,10 @@ macro_rules! builder {
             /// crashes while it holds. A user that may not publish to channels cannot ask, and waits for `time`.
             ///
             /// # Errors
-            /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for another `time`, for anything that is not a
-            /// [`Lock`](crate::Lock) of one client, and together with a [`lease`](Self::lease) that is not the
-            /// client's, a [fixed lease](Self::expires_after), a [limit](Self::hold_at_most) or
-            /// [replicas](Self::acknowledged_by).
+            /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for another `time`, for anything else, such as a
+            /// reader, permits, a [`MultiLock`](crate::MultiLock) or a [`RedLock`](crate::RedLock), and together with a
+            /// [`lease`](Self::lease) that is not the client's, a [fixed lease](Self::expires_after), a
+            /// [limit](Self::hold_at_most) or [replicas](Self::acknowledged_by).
             ///
             /// # Examples
             /// ```no_run
@@ -135,6 +137,14 @@ macro_rules! builder {
                 self.options.choices.non_fair = true;
                 self.options.choices.retained = Some(time);
                 self
+            }
+
+            /// As [`retained`](Self::retained), if there is a time.
+            pub(crate) fn retained_for(self, time: Option<Duration>) -> Self {
+                match time {
+                    Some(time) => self.retained(time),
+                    None => self,
+                }
             }
 
             /// How many replicas must acknowledge the grant and each renewal of this hold, up to 100, instead of the

@@ -5,8 +5,8 @@
 -- Replies GRANTED if no live ticket waits, after it has called store(token) with the first token of the budget. Else
 -- the ticket queues up. `present` is the first token of the present budget.
 local function ahead(present, store)
-  local already_queued = is_queued(ticket)
-  if not already_queued then
+  local queued = is_queued(ticket)
+  if not queued then
     if not_after > 0 and now > not_after then
       return {'STALE', now}
     end
@@ -17,6 +17,6 @@ local function ahead(present, store)
       return {'GRANTED', token, now}
     end
   end
-  enqueue(ticket, already_queued, ticket_ttl)
+  enqueue(ticket, queued, ticket_ttl)
   return {'QUEUED', now}
 end

@@ -5,11 +5,11 @@
 -- The token of readers, and the longest of their leases that the counter is known to live for, in this call.
 local read_token, longest = nil, 0
 
--- A writer reserves as many tokens as there are acquisitions that may use its hold. Readers have the last token of the
--- last writer. Permits of a semaphore have no fencing token.
-local function token_for(units, lease)
+-- A writer reserves as many tokens as there are acquisitions that may use its hold: more for a retained one. Readers
+-- have the last token of the last writer. Permits of a semaphore have no fencing token.
+local function token_for(id, units, lease)
   if not fences then return '0' end
-  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end
+  if units == ALL_UNITS then return reserve(string.sub(id, -1) == 'r' and LARGEST_BUDGET or HANDOFF_BUDGET, lease) end
   if not read_token then
     local token
 --@include read_token

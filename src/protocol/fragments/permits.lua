@@ -10,12 +10,12 @@
 
 -- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different
 -- limits, as in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
-local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
+local ticket_pattern = '^(([^:]+):%d+r?)/(%d+)/(%d+)/(%d+)$'
 
 -- The units held; the stored limit, if there is one; when the first lease ends, nil if there is none; whether units are
 -- held exactly if there are leases: if not, one of the two keys was evicted, or another program wrote to them; and how
 -- many of the fields `used` and `limit` there are.
-local used, stored, first_end, sound, extra_fields
+local used, stored, first_end, sound, extra
 
 -- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
 -- drop_ended() removes them last, because a cluster that is moving a key refuses to write the key after it was deleted.
@@ -30,27 +30,28 @@ local function units_in(text)
   return n and n <= ALL_UNITS and n or nil
 end
 
--- When the first lease ends.
-local function first_of_leases()
-  return tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
+-- When the first lease ends, and the attempt id of its hold.
+local function first_lease()
+  local first = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')
+  return tonumber(first[2]), first[1]
 end
 
 -- `first` is when the first lease ends, nil if there is none.
 local function load_permits(first)
   local fields = redis.call('HMGET', permits, 'used', 'limit')
   used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
-  extra_fields = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
+  extra = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
   limit = stored or limit
   first_end = first
   sound = (used > 0) == (first_end ~= nil)
 end
 
--- The rest of the first lease. Like PTTL, it is negative if there is none.
+-- The rest of the first lease, and the attempt id of its hold. Like PTTL, it is negative if there is none.
 local function first_left()
   -- Without a hold the key may be deleted by now, and a cluster that is moving the slot refuses to read a deleted key.
   if used == 0 then return -2 end
-  local ends = first_of_leases()
-  return ends and math.max(ends - now, 0) or -2
+  local ends, holder = first_lease()
+  return ends and math.max(ends - now, 0) or -2, holder
 end
 
 local function has_capacity(amount, own)
@@ -123,7 +124,7 @@ local function reap_expired()
     redis.call('ZREM', leases, unpack(over))
   end
   local holds, stored_units = redis.call('ZCARD', leases), used + leaving
-  if stored_units < holds or (stored_units > 0) ~= (holds > 0) or redis.call('HLEN', permits) - extra_fields ~= holds then
+  if stored_units < holds or (stored_units > 0) ~= (holds > 0) or redis.call('HLEN', permits) - extra ~= holds then
     recount()
   elseif #over > 0 then
     write_used()
@@ -181,7 +182,7 @@ local function extend(id, lease)
 end
 
 local function write_hold(id, lease, units, token)
-  token = token or token_for(units, lease)
+  token = token or token_for(id, units, lease)
   if lease + 0 < 1 then lease = '1' end
   if id == ending then ending, leaving = nil, 0 end
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units + leaving)

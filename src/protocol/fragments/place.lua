@@ -19,8 +19,8 @@ local function is_queued(ticket)
 end
 
 -- Appends the ticket, or refreshes it if it is already queued. `top`: it goes before all others.
-local function enqueue(ticket, already_queued, ttl, top)
-  if already_queued then
+local function enqueue(ticket, queued, ttl, top)
+  if queued then
     refresh(ticket, ttl)
     keep_queue()
     return

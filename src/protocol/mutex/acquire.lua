@@ -49,11 +49,11 @@ if held then
 end
 
 local ticket = id .. '/' .. lease .. '/' .. budget
-local already_queued = is_queued(ticket)
+local queued = is_queued(ticket)
 
 -- A request that lay in a frozen server's buffer must not lock for a client that gave up. Holds and tickets that exist
 -- are the client's to cancel, so they were looked for first.
-if not already_queued and late then
+if not queued and late then
   return {'STALE', now}
 end
 
@@ -69,12 +69,12 @@ if mode == 'try' then
   return {holder and string.sub(holder, -1) == 'r' and 'RETAINED' or 'BUSY', left, more, now}
 end
 
-local waiters = not already_queued and too_many_waiters(tonumber(ARGV[6]))
+local waiters = not queued and too_many_waiters(tonumber(ARGV[6]))
 if waiters then
   takes_writes(lock)
   return {'FULL', waiters, now}
 end
-enqueue(ticket, already_queued, ARGV[5])
+enqueue(ticket, queued, ARGV[5])
 local more, granted = promote({[ticket] = true})
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end
 --@include wanted

@@ -2,8 +2,9 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
 -- Reply: clock | 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now |
--- FULL length now | STALE now | OVER limit now
+-- RETAINED ttl_ms more now | FULL length now | STALE now | OVER limit now
 -- The first two are no list: granted, and the server's time in microseconds, which is the token if that is not given.
+-- RETAINED: busy, but the client of the first hold in the way releases it for one that waits, unless it uses it.
 -- mode is `try`, `wait` or `first`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first
 -- lease in the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again
 -- (heartbeat or try), there is more to reap, to drop or to grant than one call may.
@@ -40,7 +41,7 @@ local fits = used and not late and limit - units - used >= 0
 local token = not fences and '0'
 if fits and fences then
   if units == limit then
-    local budget = HANDOFF_BUDGET
+    local budget = string.sub(id, -1) == 'r' and LARGEST_BUDGET or HANDOFF_BUDGET
 --@include reserve
   else
     -- Readers have the token of the last writer. The counter has to live long enough.
@@ -79,7 +80,7 @@ units, limit = units + 0, limit + 0
 --@include permit_token
 --@include absent
 --@include permits
-load_permits(first_of_leases())
+load_permits(first_lease())
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'
 --@include queue
@@ -96,16 +97,16 @@ if held then
 end
 
 local ticket = id .. '/' .. lease .. '/' .. units .. '/' .. tonumber(ARGV[5])
-local already_queued = is_queued(ticket)
+local queued = is_queued(ticket)
 
 -- A request that lay in a frozen server's buffer must not take permits for a client that gave up. Holds and tickets
 -- that exist are the client's to cancel, so they were looked for first.
-if not already_queued and late then
+if not queued and late then
   return {'STALE', now}
 end
 
 if units > limit then
-  if already_queued then
+  if queued then
     remove(ticket, '1')
     promote({})
   end
@@ -124,17 +125,20 @@ if mode == 'try' then
   end
   drop_ended()
   takes_writes(permits)
-  return {'BUSY', first_left(), more, now}
+  local left, holder = first_left()
+  return {holder and string.sub(holder, -1) == 'r' and 'RETAINED' or 'BUSY', left, more, now}
 end
 
-local waiters = not already_queued and too_many_waiters(tonumber(ARGV[7]), units)
+local waiters = not queued and too_many_waiters(tonumber(ARGV[7]), units)
 if waiters then
   drop_ended()
   takes_writes(permits)
   return {'FULL', waiters, now}
 end
-enqueue(ticket, already_queued, ARGV[6], mode == 'first')
+enqueue(ticket, queued, ARGV[6], mode == 'first')
 local more, granted = promote({[ticket] = true})
 drop_ended()
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end
-return {'QUEUED', first_left(), waiting, more, now}
+local left, holder = first_left()
+--@include wanted
+return {'QUEUED', left, waiting, more, now}

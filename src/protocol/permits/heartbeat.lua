@@ -33,7 +33,13 @@ local more, granted = promote(live)
 drop_ended()
 for ticket in pairs(granted) do live[ticket] = nil end
 
-return add_outcomes({now, first_left(), more}, 4, live, permits, function(id, lease)
+local left, holder = first_left()
+-- Asks again, because the message may have been lost, or its client may have been granted the lock since.
+if next(live) then
+--@include wanted
+end
+
+return add_outcomes({now, left, more}, 4, live, permits, function(id, lease)
   local held, token = held_by(id)
   if not held then return end
   extend(id, lease)

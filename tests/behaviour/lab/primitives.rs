@@ -94,6 +94,13 @@ impl From<bowline::Lock> for Lock {
 pub(crate) struct RwLock(pub(super) Either<bowline::RwLock, blocking::RwLock>);
 
 impl RwLock {
+    pub(crate) fn retained(self, time: Duration) -> Self {
+        Self(match self.0 {
+            Either::Async(lock) => Either::Async(lock.retained(time)),
+            Either::Blocking(lock) => Either::Blocking(lock.retained(time)),
+        })
+    }
+
     pub(crate) fn read(&self) -> Acquire<ReadGuard> {
         acquire!(self.0, read(), ReadGuard, of_reentrant, of_blocking_reentrant)
     }

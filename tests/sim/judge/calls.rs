@@ -31,7 +31,7 @@ impl Judge {
                 "force_release" => {}
                 verb => {
                     if verb == "acquire" {
-                        attempt.span = span(call.keys[0], number(&call, 3));
+                        attempt.span = span(call.keys[0], id, number(&call, 3));
                     }
                     if verb == "ask_ahead" {
                         attempt.span = attempt.span.max(number(&call, 3));
@@ -63,14 +63,14 @@ impl Judge {
         // A reader has the token that is stored, whatever it was before.
         if let ("change", [_, new, ..]) = (verb(&call), &subjects(&call)[..]) {
             let units = if call.script.name() == "lock_resume" { 1 } else { number(&call, 2) };
-            let span = span(call.keys[0], units);
+            let span = span(call.keys[0], new, units);
             state.attempts.entry((*new).to_owned()).or_default().span = span;
         }
         if let Some(ticket) = requeued(&call) {
             let attempt = state.attempts.entry(id_of(ticket).to_owned()).or_default();
             attempt.first_asking.get_or_insert(now);
             (attempt.asking, attempt.lease) = (now, lease_of(ticket));
-            attempt.span = span(call.keys[0], amount_of(ticket));
+            attempt.span = span(call.keys[0], id_of(ticket), amount_of(ticket));
             if attempt.decided.is_some() {
                 state.violation.get_or_insert(format!("I8 {ticket} is queued, and was given up"));
             }

@@ -105,9 +105,13 @@ pub fn amount_of(ticket: &str) -> u64 {
 /// Most guards of one grant.
 pub const SPAN: u64 = 32;
 
-/// How many tokens the grant of such an amount reserves.
-pub fn span(key: &str, amount: u64) -> u64 {
+/// The same of a retained one.
+const LARGEST_SPAN: u64 = 512;
+
+/// How many tokens the grant of such an amount reserves for the attempt.
+pub fn span(key: &str, id: &str, amount: u64) -> u64 {
     match amount {
+        WRITE if id.ends_with('r') => LARGEST_SPAN,
         WRITE => SPAN,
         _ if key.contains(":lock:") => amount,
         _ => 1,

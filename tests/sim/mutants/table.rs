@@ -100,6 +100,8 @@ pub const MUTANTS: &[Row] = &[
         "  redis.pcall('PUBLISH', inbox, 'wanted ' .. holder)\n",
         "",
     )], scene("asked_for_idle"), I3),
+    lua("writer_not_asked", &[("local ends, holder = first_lease()\n", "local ends, holder = first_lease(), false\n")],
+        scene("idle_writer"), I3),
     rust("wanted_ignored", Mutant::WantedIgnored, scene("asked_for_idle"), I3),
     rust("queued_grant_kept", Mutant::QueuedGrantKept, RETAINED_FAULT_FREE, I3),
     rust("idle_hold_left", Mutant::IdleHoldLeft, scene("closed_idle"), I8),
@@ -253,7 +255,7 @@ pub const MUTANTS: &[Row] = &[
         ("redis.call('ZADD', tickets, 'XX', now + ttl,", "redis.call('ZADD', tickets, 'XX', now + ttl + skew(ticket),"),
     ], FAULT_FREE, I3),
     lua("enqueued_twice", &[(
-        "  if already_queued then\n    refresh(",
+        "  if queued then\n    refresh(",
         "  if false then\n    refresh(",
     )], NETWORK, &["I10", "I12"]),
     lua("cancelled_ticket_stays_in_the_list", &[(

@@ -22,6 +22,17 @@ pub async fn asked_for_idle(mut stage: Stage) -> Played {
     served.release().await.map_err(|error| error.to_string())
 }
 
+/// A writer keeps the lock, and a reader of another process waits.
+pub async fn idle_writer(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (lock, time) = (stage.rw_lock(process), LONG / 3);
+    stage.spawn(process, async move { lock.write().retained(time).await.unwrap().release().await.unwrap() }).await;
+    let lock = stage.rw_lock(other);
+    let reads = stage.spawn(other, async move { lock.read().await.unwrap() });
+    let served = stage.within(4 * stage.hop + 2 * MS, "I3 an idle writer's lock was not handed over", reads).await?;
+    served.release().await.map_err(|error| error.to_string())
+}
+
 /// Its process closes its client. The next one does not ask it.
 pub async fn closed_idle(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);

@@ -497,6 +497,28 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "two sections of a writer, retained, in a cohort",
+        on: What::Write,
+        start: |s| {
+            shared(s, |client| {
+                let lock = client.rw_lock(NAME).retained(MS);
+                async move {
+                    lock.write().await?.release().await?;
+                    lock.write().await?.release().await
+                }
+                .boxed()
+            })
+        },
+        cohort: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "try_write, retained",
+        on: What::Write,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).try_write().retained(MS).await })),
+        ..PLAIN
+    },
+    Operation {
         name: "downgrade, with a cohort",
         before: Before::Hold,
         on: What::Write,

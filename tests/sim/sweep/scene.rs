@@ -184,8 +184,13 @@ impl Scene {
             let guard = self.run("hold", acquired).unwrap();
             subject.guard = Some(Arc::new(guard));
         } else if contention == Contention::Idle {
-            let lock = self.other.lock(NAME).retained(LEASE / 3);
-            self.run("keep", async move { lock.lock().await?.release().await }).unwrap();
+            if operation.on == What::Lock {
+                let lock = self.other.lock(NAME).retained(LEASE / 3);
+                self.run("keep", async move { lock.lock().await?.release().await }).unwrap();
+            } else {
+                let lock = self.other.rw_lock(NAME).retained(LEASE / 3);
+                self.run("keep", async move { lock.write().await?.release().await }).unwrap();
+            }
         } else if contention != Contention::Free {
             held = Some(self.run("hold", all.acquire(self.other.clone(), NAME)).unwrap());
         }

@@ -3,19 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::Metrics;
+use crate::far::Far;
 use bowline::{Client, Config, Executor};
 use bowline_benches::bare::BareConnection;
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
-use bowline_testkit::proxy::Proxy;
-
-use crate::Metrics;
 
 const NAME: &str = "bench:connect";
 const WARM_UP: u32 = 5;
-/// How long a request takes to a server that is far away. The time of everything else is small beside it.
-const FAR: Duration = Duration::from_millis(20);
 const FAR_CLIENTS: u32 = 9;
 
 pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: String, pairs: u32) -> Result<Metrics> {
@@ -48,8 +45,7 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
         }
     }
     let floor_us = floor.percentile(50.0);
-    let far = Proxy::start(port(&url)?);
-    far.delay(FAR);
+    let far = Far::from(&url)?;
     let [ahead_far, background_far] = [&ahead, &background].map(|config| round_trips(runtime, &executor, &far, config));
     Ok(vec![
         ("round_trips", ahead_far.await?),
@@ -66,7 +62,7 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
 }
 
 /// The median of the round trips until the first grant. The floor takes two: a login and a script.
-async fn round_trips(runtime: Runtime, executor: &Arc<dyn Executor>, far: &Proxy, config: &Config) -> Result<f64> {
+async fn round_trips(runtime: Runtime, executor: &Arc<dyn Executor>, far: &Far, config: &Config) -> Result<f64> {
     let mut granted = Samples::default();
     for _ in 0..FAR_CLIENTS {
         let start = Instant::now();
@@ -75,14 +71,7 @@ async fn round_trips(runtime: Runtime, executor: &Arc<dyn Executor>, far: &Proxy
         granted.add(start.elapsed());
         client.close().await;
     }
-    Ok(granted.percentile(50.0) / FAR.as_secs_f64() / 1e6)
-}
-
-fn port(url: &str) -> Result<u16> {
-    match redis::IntoConnectionInfo::into_connection_info(url)?.addr() {
-        redis::ConnectionAddr::Tcp(_, port) => Ok(*port),
-        other => Err(format!("the server is not reached by TCP: {other}").into()),
-    }
+    Ok(far.round_trips(&granted))
 }
 
 /// The guard is released when the client closes, which is not measured.

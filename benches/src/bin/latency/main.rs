@@ -14,6 +14,7 @@ mod acknowledged;
 mod blocking;
 mod connect;
 mod deadlocks;
+mod far;
 mod health;
 mod limiter;
 mod local;
@@ -87,10 +88,12 @@ fn main() -> Result<()> {
         }
     }
     for runtime in Runtime::ALL {
-        let case = format!("retained-{}", runtime.name());
-        if args.wants(&case) {
-            let url = server.url.clone();
-            add(&case, runtime.run(|executor| retained::measure(runtime, executor, url, pairs))?);
+        for kept in [retained::Kept::Lock, retained::Kept::Writer] {
+            let case = format!("{}-{}", kept.name(), runtime.name());
+            if args.wants(&case) {
+                let url = server.url.clone();
+                add(&case, runtime.run(|executor| retained::measure(kept, runtime, executor, (url, pairs)))?);
+            }
         }
     }
     for runtime in Runtime::ALL {

@@ -86,6 +86,8 @@ fn retained_acquisitions_join_a_cohort_also_if_they_do_not_wait() {
         let request = request(Kind::Lock, 1, wait, retained).unwrap();
         assert_eq!((request.joins_cohort, request.retained), (true, Some(SECOND)));
     }
+    let writes = request(Kind::ReadWrite, crate::protocol::limits::WRITE, true, retained).unwrap();
+    assert_eq!((writes.joins_cohort, writes.retained), (true, Some(SECOND)));
     // The last choice counts.
     let primitive = primitive(Kind::Lock);
     let acquire = || Acquire::<LockGuard>::new(&primitive, "lock", 1);
@@ -99,7 +101,7 @@ fn retained_acquisitions_join_a_cohort_also_if_they_do_not_wait() {
 
 #[test]
 fn what_cannot_be_retained_is_refused() {
-    let refused: [(bool, Kind, Choose); 9] = [
+    let refused: [(bool, Kind, Choose); 10] = [
         (false, Kind::Lock, |choices| choices),
         (false, Kind::Lock, |choices| Choices { retained: Some(own_lease() / 3), ..choices }),
         (true, Kind::Lock, |choices| Choices { retained: Some(own_lease() / 3 + Duration::from_nanos(1)), ..choices }),
@@ -109,6 +111,7 @@ fn what_cannot_be_retained_is_refused() {
         (true, Kind::Lock, |choices| Choices { at_most: Some(own_lease() * 2), ..choices }),
         (true, Kind::Lock, |choices| Choices { replicas: Some(1), ..choices }),
         (true, Kind::ReadWrite, |choices| choices),
+        (true, Kind::Semaphore { limit: 1 }, |choices| choices),
     ];
     for (n, (refused, kind, choose)) in refused.into_iter().enumerate() {
         let options = Options::of_one(&primitive(kind), "lock", 1);
