@@ -74,6 +74,7 @@ macro_rules! suite {
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything
             dropping_ends_everything closing_while_the_server_is_away
+            a_server_with_too_many_clients_says_so
             a_replica_is_refused a_primary_demoted_behind_one_address_is_left
             a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection
             a_server_that_goes_wrong_is_not_called_all_the_time a_quiet_subscription_is_asked_every_ten_seconds

@@ -3,6 +3,9 @@
 //! redis-rs says `HELLO 3` on each new connection, and waits for the answer before it takes a command. The login would
 //! then take a round trip of its own. This stream keeps that `HELLO` to itself and gives the answer. The handshake says
 //! another one, with the login, in one write with all that follows.
+//!
+//! A server that accepts no more clients says so before it has read anything. redis-rs drops an answer to nothing, so
+//! nothing is read before the handshake is written. What the server has said then answers the handshake's `HELLO`.
 
 use std::io;
 use std::pin::Pin;
@@ -22,20 +25,27 @@ pub(super) struct Agreed {
     /// What is left of the question, and of the answer.
     asked: &'static [u8],
     agreed: &'static [u8],
-    /// Who waits for the answer.
+    /// Whether anything was written after the question.
+    has_written: bool,
+    /// Who waits for the answer, or for the first write.
     reader: Option<Waker>,
 }
 
 impl Agreed {
     pub(super) fn on(stream: Stream) -> Self {
-        Self { stream, asked: ASKED, agreed: AGREED, reader: None }
+        Self { stream, asked: ASKED, agreed: AGREED, has_written: false, reader: None }
     }
 }
 
 impl AsyncWrite for Agreed {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.asked.is_empty() {
-            return Pin::new(&mut self.stream).poll_write(context, bytes);
+            let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+            if !self.has_written && !written.is_pending() {
+                self.has_written = true;
+                self.reader.take().into_iter().for_each(Waker::wake);
+            }
+            return written;
         }
         let kept = bytes.len().min(self.asked.len());
         let (now, later) = self.asked.split_at(kept);
@@ -64,10 +74,10 @@ impl AsyncRead for Agreed {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.agreed.is_empty() {
+        if self.agreed.is_empty() && self.has_written {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
-        if !self.asked.is_empty() {
+        if !self.asked.is_empty() || self.agreed.is_empty() {
             self.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
@@ -118,7 +128,15 @@ mod tests {
             agreed.read_exact(&mut one).now_or_never().unwrap().unwrap();
             assert_eq!(one, [*byte]);
         }
+        // What the server says before it was asked is read as an answer.
+        far.write_all(b"-").now_or_never().unwrap().unwrap();
+        let mut reading = Box::pin(agreed.read(&mut one));
+        assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(reading);
         agreed.write_all(b"PING").now_or_never().unwrap().unwrap();
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 2);
+        agreed.read_exact(&mut one).now_or_never().unwrap().unwrap();
+        assert_eq!(&one, b"-");
         let mut passed = [0; 4];
         far.read_exact(&mut passed).now_or_never().unwrap().unwrap();
         assert_eq!(&passed, b"PING", "and nothing before it");

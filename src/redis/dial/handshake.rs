@@ -89,9 +89,6 @@ pub(in crate::redis) async fn login(
         // Boxed, because the futures of all callers would contain it.
         match login_as(&target, login.as_ref(), (dialer, executor), progress, &mut wishes).boxed().await {
             Ok(mut greeted) => {
-                if let Some(login) = &login {
-                    source.accepted(login);
-                }
                 if let Some(login) = login.filter(|login| login.time().is_some()) {
                     let (target, executor) = (Arc::clone(&target), Arc::clone(executor));
                     let (connection, seed) = (greeted.fresh.connection.clone(), dialer.seed());
@@ -123,7 +120,8 @@ async fn login_as(
         None => target.dial(dialer, progress).await?,
     };
     progress.enter(Stage::Login);
-    wishes.on_dialled.iter().for_each(|tell| tell());
+    // Once, also with two logins.
+    wishes.on_dialled.take().into_iter().for_each(|tell| tell());
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
@@ -150,7 +148,9 @@ async fn login_as(
     // A server that refuses the login may hang up before it answers the rest.
     let hello = async {
         let answer = first.send_packed_command(&hello).await.map_err(unread)?;
-        convert::reply(answer).map_err(|refusal| refused(login, refusal))
+        let hello = convert::reply(answer).map_err(|refusal| refused(login, refusal))?;
+        login.into_iter().for_each(|login| target.login().accepted(login));
+        Ok(hello)
     };
     let rest = async {
         match pipeline.len() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::select;
 
-use super::super::dial::ahead::Ahead;
+use super::super::dial::ahead::{Ahead, Open};
 use super::super::dial::handshake::{self, Checked};
 use super::super::dial::progress::DialProgress;
 use super::super::dial::wishes::Wishes;
@@ -31,13 +31,15 @@ impl Link {
     /// Starts the task that dials, if this link dials ahead. The task ends with the link.
     pub(super) fn dial_ahead(self: &Arc<Self>, target: &Arc<Target>) {
         let Some(ahead) = &self.ahead else { return };
-        ahead.begin();
+        let dial = ahead.begin();
         let (link, target) = (Arc::clone(self), Arc::clone(target));
         // Made now, because the runtime may drop the task before its first poll.
-        let end = OnDrop(Arc::clone(self), |link| link.ahead.iter().for_each(|ahead| ahead.end(None)));
+        let end = OnDrop((Arc::clone(self), dial), |(link, dial)| {
+            link.ahead.iter().for_each(|ahead| ahead.end(*dial, None));
+        });
         self.executor.spawn(Box::pin(async move {
             let _end = end;
-            select(pin!(keep(&link, target)), pin!(link.closed())).await;
+            select(pin!(keep(&link, dial, target)), pin!(link.closed())).await;
         }));
     }
 
@@ -51,19 +53,21 @@ impl Link {
             Some(ahead) => ahead.take().await,
             None => None,
         };
-        let Some((target, stream)) = ahead else { return self.dial(wishes, progress).await };
-        let wishes = Wishes { dialled: Some(stream), ..wishes };
+        // A runtime that did not run meanwhile has closed none.
+        let ahead = ahead.filter(|open| self.executor.now() < open.since + KEPT);
+        let Some(Open { target, stream, .. }) = ahead else { return self.dial(wishes, progress).await };
+        let wishes = Wishes { dialled: Some(target.resume(stream, progress)), ..wishes };
         let made = handshake::connect(Arc::clone(&target), &*self.dialer, &self.executor, progress, (false, wishes));
         made.await.map_err(|failure| self.locate.explain(&target, failure))
     }
 }
 
 /// Dials, and keeps the stream until it is taken or the time is up.
-async fn keep(link: &Link, target: Arc<Target>) {
+async fn keep(link: &Link, dial: u64, target: Arc<Target>) {
     let progress = Arc::default();
     // A dial that hangs leaves the subscription time for one of its own.
     let dialled = link.within(link.timeout / 2, target.dial(&*link.dialer, &progress)).await;
     let (Some(Ok(stream)), Some(ahead)) = (dialled, &link.ahead) else { return };
-    ahead.end(Some((target, stream)));
-    select(pin!(ahead.gone()), link.executor.sleep(KEPT)).await;
+    ahead.end(dial, Some(Open { target, stream, since: link.executor.now() }));
+    select(pin!(ahead.gone(dial)), link.executor.sleep(KEPT)).await;
 }

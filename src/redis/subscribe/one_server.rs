@@ -107,9 +107,11 @@ impl Source for OneServer {
         let channels = if tracked.is_none() { &both[..] } else { &both[1..] };
         let mut early = Early::new(&self.link, &probe);
         let wishes = Wishes { beside: Some(early.ask().boxed()), ..Wishes::subscribing(push, channels) };
-        let made = self.link.dial_to_subscribe(wishes, progress).await.map_err(|failure| match failure {
-            Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
-            other => other,
+        let made = self.link.dial_to_subscribe(wishes, progress).await.map_err(|failure| match &failure {
+            Failure::Refused(refusal) | Failure::Explained(refusal, _) if convert::is_of_a_replica(refusal) => {
+                Failure::Io(failure.to_string())
+            }
+            _ => failure,
         })?;
         let (mut fresh, mut answers) = (made.fresh, made.answers);
         channels.iter().try_for_each(|_| wishes::subscribed(answers.next()))?;

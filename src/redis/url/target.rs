@@ -154,6 +154,16 @@ impl Target {
         }
         Ok(progress.watch(stream))
     }
+
+    /// Goes on with a stream that was [dialled](Self::dial) before, in another attempt.
+    pub(in crate::redis) fn resume(&self, stream: Stream, progress: &Arc<DialProgress>) -> Stream {
+        progress.spell(self.access.spelling);
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            progress.enter(Stage::Tls);
+        }
+        progress.watch(stream)
+    }
 }
 
 impl fmt::Display for Target {

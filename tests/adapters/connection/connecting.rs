@@ -46,6 +46,23 @@ pub(crate) async fn a_reconnection_selects_the_database_again(rt: Runtime) {
     assert!(ours(&server).iter().all(|line| field(line, "db") == "5"));
 }
 
+/// It says so before it has read anything, and closes.
+pub(crate) async fn a_server_with_too_many_clients_says_so(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let mut admin = server.client();
+    let mut clients = || redis::cmd("CLIENT").arg("LIST").query::<String>(&mut admin).unwrap().lines().count();
+    rt.eventually("the stream for a subscription is closed", || clients() == 2).await;
+    redis::cmd("CONFIG").arg(&["SET", "maxclients", "1"]).exec(&mut admin).unwrap();
+    for _ in 0..5 {
+        let error = rt.try_connect(&server.url(), SHORT).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(format!("{error:#}").contains("max number of clients"), "{error:#}");
+    }
+    let error = connection.subscribe("test:channel").await.unwrap_err();
+    assert!(error.to_string().contains("max number of clients"), "{error}");
+}
+
 pub(crate) async fn credentials(rt: Runtime) {
     let server = Server::start();
     let acl = ["ACL", "SETUSER", "alice", "on", ">s3cret/?#", "~*", "&*", "+@all", "-ping", "-info"];

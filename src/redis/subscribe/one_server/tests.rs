@@ -11,6 +11,7 @@ use crate::mutex::lock;
 
 mod ahead;
 mod refused;
+mod replicas;
 mod watched;
 
 /// A link for commands, and what its server says about subscriptions.
@@ -204,30 +205,6 @@ fn the_commands_dial_anew_after_every_second_refutation_in_a_row() {
         }
         assert_eq!(scene.link.current(), generation);
     }
-}
-
-/// Behind a load balancer, the next dial may lead to the primary.
-#[test]
-fn a_replica_is_no_refusal() {
-    let mut scene = Scene::new();
-    let mut subscription = scene.subscribe().unwrap();
-    let replica = || "%1\r\n$4\r\nrole\r\n$5\r\nslave\r\n".to_owned();
-    scene.serve(move |socket, words| (socket == 3 && words[0] == "HELLO").then(|| Said::Now(replica())));
-    scene.cut_last();
-    for _ in 0..2 {
-        assert!(matches!(scene.next(&mut subscription), Notice::Gap));
-    }
-    assert_eq!(scene.node.sockets(), [1, 4]);
-    // One behind the commands is left.
-    scene.serve(|socket, words| {
-        (socket == 1 && words[0] == "PUBSUB").then(|| Said::Now("-MASTERDOWN a replica\r\n".to_owned()))
-    });
-    scene.cut_last();
-    for _ in 0..2 {
-        assert!(matches!(scene.next(&mut subscription), Notice::Gap));
-    }
-    assert!(scene.next_at_once(&mut subscription).is_none());
-    assert_eq!(scene.link.current(), 2);
 }
 
 /// The new primary does not have it, and need not be asked.

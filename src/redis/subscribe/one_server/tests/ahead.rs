@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::super::super::super::dial::wishes::Wishes;
 use super::super::super::super::link::ahead::KEPT;
 use super::super::super::super::login::{Credentials, Login};
 use super::super::super::super::options::ConnectOptions;
@@ -211,4 +212,48 @@ fn a_socket_that_was_given_up_proves_nothing_about_the_next_one() {
     });
     assert!(scene.subscribe().is_ok());
     assert_eq!((scene.node.sockets(), asked.load(Ordering::SeqCst)), (vec![1, 4], 3));
+}
+
+#[test]
+fn a_second_login_dials_no_second_one_ahead() {
+    let mut single = None;
+    let mut scene = Scene::of(|lab, tasks| {
+        let node = &lab.nodes[&1];
+        node.alone.store(true, Ordering::SeqCst);
+        node.answers(|socket, words| {
+            (socket == 1 && words[0] == "HELLO").then(|| Said::Now("-WRONGPASS no\r\n".to_owned()))
+        });
+        let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
+        let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
+        let link = Link::new(lab.clone(), lab.clone(), Arc::new(target), &Config::default(), 7);
+        let link = Arc::new(link.dialling_ahead());
+        single = lab.run(tasks, Single::connect(Arc::clone(&link))).ok().map(|(single, _)| single);
+        link
+    });
+    scene.sleep(ms(1));
+    assert!(single.is_some());
+    assert_eq!(scene.node.sockets(), [2, 3]);
+    assert!(scene.subscribe().is_ok());
+    assert_eq!(scene.node.sockets(), [2, 3]);
+}
+
+/// What a socket says about its end depends on how far it came, also if another attempt has dialled it.
+#[test]
+fn the_end_of_the_socket_is_explained_by_what_it_has_said() {
+    let (mut scene, _single) = connected();
+    scene.sleep(ms(1));
+    let node = Arc::clone(&scene.node);
+    scene.serve(move |socket, words| {
+        (socket == 2 && words[0] == "SUBSCRIBE").then(|| {
+            node.cut(2);
+            Said::Now(String::new())
+        })
+    });
+    let (link, progress) = (Arc::clone(&scene.link), Arc::default());
+    let wishes = Wishes::subscribing(Arc::new(|_| Ok::<_, ::redis::aio::SendError>(())), &["a"]);
+    let Some(failure) = scene.lab.run(&mut scene.tasks, link.dial_to_subscribe(wishes, &progress)).err() else {
+        panic!("it has no answer")
+    };
+    let text = failure.to_string();
+    assert!(text.contains("closed the connection") && !text.contains("before its first answer"), "{text}");
 }
