@@ -110,7 +110,7 @@ mod tests {
             (Open { target, stream: Box::new(stream), since: an_instant() }, far)
         };
         let ((first, mut far_first), (second, mut far_second), (late, mut far_late)) = (open(1), open(2), open(3));
-        let mut is_closed = |far: &mut ::tokio::io::DuplexStream| far.read(&mut [0]).now_or_never().is_some();
+        let is_closed = |far: &mut ::tokio::io::DuplexStream| far.read(&mut [0]).now_or_never().is_some();
         let one = ahead.begin();
         ahead.end(one, Some(first));
         assert!(ahead.gone(one).now_or_never().is_none());

@@ -240,7 +240,8 @@ fn a_subscription_at_a_server_that_is_left_goes_at_once() {
     }
     lab.run(&mut tasks, lab.sleep(ms(1)));
     assert_eq!((lab.nodes[&1].sockets().len(), lab.nodes[&2].sockets().len()), (0, 2));
-    assert_eq!(asked.load(Ordering::SeqCst), 3, "once for each socket, and once more if the question was the first");
+    let asked = asked.load(Ordering::SeqCst);
+    assert!((2..=3).contains(&asked), "once for each socket, and once more if the question was the first: {asked}");
 }
 
 #[test]
