@@ -313,11 +313,8 @@ pub const MUTANTS: &[Row] = &[
     rust("lost_hold_keeps_the_cohort", Mutant::LostHoldKeepsTheCohort, scene("kept_guard"), I3),
     rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_cohort"), I3),
     lua("writer_reserves_one_token", &[
-        (
-            "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
-            "  if units == ALL_UNITS then return reserve(1, lease) end",
-        ),
-        ("    local budget = HANDOFF_BUDGET\n", "    local budget = 1\n"),
+        ("return reserve(string.sub(id, -1) == 'r' and LARGEST_BUDGET or HANDOFF_BUDGET, lease)", "return reserve(1, lease)"),
+        ("    local budget = string.sub(id, -1) == 'r' and LARGEST_BUDGET or HANDOFF_BUDGET\n", "    local budget = 1\n"),
     ], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
         "  enqueue(ticket, is_queued(ticket), ARGV[6])\n",
