@@ -121,6 +121,7 @@ mod tests {
         assert!(ahead.take().now_or_never().is_none() && is_closed(&mut far_late));
         ahead.end(two, Some(second));
         ahead.end(one, None);
+        assert!(ahead.gone(one).now_or_never().is_some());
         assert!(ahead.gone(two).now_or_never().is_none() && !is_closed(&mut far_second));
         let taken = ahead.take().now_or_never().expect("it is open").expect("it is there");
         assert!(taken.target.to_string().starts_with("h:2"), "{}", taken.target);

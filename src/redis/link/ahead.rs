@@ -71,3 +71,34 @@ async fn keep(link: &Link, dial: u64, target: Arc<Target>) {
     ahead.end(dial, Some(Open { target, stream, since: link.executor.now() }));
     select(pin!(ahead.gone(dial)), link.executor.sleep(KEPT)).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use ::tokio::io::duplex;
+
+    use super::super::super::lab::{Lab, Tasks};
+    use super::*;
+    use crate::config::Config;
+
+    /// The runtime may have stood still, and so the task that closes it.
+    #[test]
+    fn a_stream_that_is_older_is_not_used() {
+        for (age, dialled) in [(KEPT - Duration::from_millis(1), 0), (KEPT, 1)] {
+            let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+            lab.nodes[&1].alone.store(true, Ordering::SeqCst);
+            let target = Arc::new(Target::parse("redis://h:1").unwrap());
+            let link = Link::new(lab.clone(), lab.clone(), Arc::new(target.clone()), &Config::default(), 7);
+            let link = Arc::new(link.dialling_ahead());
+            let (near, far) = duplex(1 << 10);
+            let ahead = link.ahead.as_ref().unwrap();
+            let dial = ahead.begin();
+            ahead.end(dial, Some(Open { target, stream: Box::new(near), since: lab.now() }));
+            lab.run(&mut tasks, lab.sleep(age));
+            drop(far);
+            let made = lab.run(&mut tasks, link.dial_to_subscribe(Wishes::default(), &Arc::default()));
+            assert_eq!((made.is_ok(), lab.nodes[&1].sockets().len()), (dialled == 1, dialled));
+        }
+    }
+}

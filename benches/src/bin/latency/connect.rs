@@ -71,7 +71,7 @@ async fn round_trips(runtime: Runtime, executor: &Arc<dyn Executor>, far: &Far, 
         granted.add(start.elapsed());
         client.close().await;
     }
-    Ok(far.round_trips(&granted))
+    Ok(far.round_trips(granted))
 }
 
 /// The guard is released when the client closes, which is not measured.

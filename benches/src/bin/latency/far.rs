@@ -24,7 +24,7 @@ impl Far {
     }
 
     /// The median of the samples.
-    pub(crate) fn round_trips(&self, samples: &Samples) -> f64 {
+    pub(crate) fn round_trips(&self, mut samples: Samples) -> f64 {
         samples.percentile(50.0) / FAR.as_secs_f64() / 1e6
     }
 }

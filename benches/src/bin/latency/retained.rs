@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline::{Client, Config, Executor};
+use bowline::{Client, Config, Executor, Lock, RwLock};
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
@@ -23,6 +23,11 @@ pub(crate) enum Kept {
     Writer,
 }
 
+enum Handle {
+    Lock(Lock),
+    Writer(RwLock),
+}
+
 impl Kept {
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -31,31 +36,39 @@ impl Kept {
         }
     }
 
+    fn plain(self, client: &Client, name: &str) -> Handle {
+        match self {
+            Self::Lock => Handle::Lock(client.lock(name)),
+            Self::Writer => Handle::Writer(client.rw_lock(name)),
+        }
+    }
+
+    fn retained(self, client: &Client, name: &str) -> Handle {
+        match self.plain(client, name) {
+            Handle::Lock(lock) => Handle::Lock(lock.retained(TIME)),
+            Handle::Writer(lock) => Handle::Writer(lock.retained(TIME)),
+        }
+    }
+}
+
+impl Handle {
     /// Acquires and releases. Returns the time until the grant.
-    async fn plain(self, client: &Client, name: &str) -> Result<Duration> {
+    async fn take(&self) -> Result<Duration> {
         let start = Instant::now();
         Ok(match self {
-            Self::Lock => {
-                let guard = client.lock(name).lock().await?;
+            Self::Lock(lock) => {
+                let guard = lock.lock().await?;
                 let granted = start.elapsed();
                 guard.release().await?;
                 granted
             }
-            Self::Writer => {
-                let guard = client.rw_lock(name).write().await?;
+            Self::Writer(lock) => {
+                let guard = lock.write().await?;
                 let granted = start.elapsed();
                 guard.release().await?;
                 granted
             }
         })
-    }
-
-    async fn retained(self, client: &Client, name: &str) -> Result<()> {
-        match self {
-            Self::Lock => client.lock(name).lock().retained(TIME).await?.release().await?,
-            Self::Writer => client.rw_lock(name).write().retained(TIME).await?.release().await?,
-        }
-        Ok(())
     }
 }
 
@@ -69,7 +82,7 @@ pub(crate) async fn measure(
     let other = clients::plain(runtime, &executor, &url).await?;
     let mut metrics = again(kept, &client, pairs).await?;
     let (_, plain) = metrics[3];
-    let waited = waits(kept, &client, &other, pairs).await?;
+    let mut waited = waits(kept, &client, &other, pairs).await?;
     metrics.push(("wait_p50_round_trips", waited.percentile(50.0) / (plain / 2.0)));
     metrics.extend(turns(kept, &client, &other, pairs).await?);
     client.close().await;
@@ -77,14 +90,15 @@ pub(crate) async fn measure(
     let far = Far::from(&url)?;
     let client = clients::plain(runtime, &executor, &far.url()).await?;
     let other = clients::plain(runtime, &executor, &far.url()).await?;
-    metrics.push(("wait_round_trips", far.round_trips(&waits(kept, &client, &other, FAR_WAITS).await?)));
+    metrics.push(("wait_round_trips", far.round_trips(waits(kept, &client, &other, FAR_WAITS).await?)));
     client.close().await;
     other.close().await;
     let (client, seen) = clients::watched(runtime, &executor, &url, Config::default()).await?;
-    kept.retained(&client, "bench:counted").await?;
+    let counted = kept.retained(&client, "bench:counted");
+    counted.take().await?;
     let before = seen.commands();
     for _ in 0..pairs {
-        kept.retained(&client, "bench:counted").await?;
+        counted.take().await?;
     }
     metrics.push(("commands", (seen.commands() - before) as f64 / f64::from(pairs)));
     client.close().await;
@@ -95,16 +109,12 @@ pub(crate) async fn measure(
 async fn again(kept: Kept, client: &Client, pairs: u32) -> Result<Metrics> {
     const SLICE: u32 = 50;
     let [mut plains, mut kepts] = [Samples::default(), Samples::default()];
+    let (plain, retained) = (kept.plain(client, "bench:plain"), kept.retained(client, "bench:retained"));
     for n in 0..pairs.div_ceil(SLICE) + 1 {
-        for is_kept in [false, true] {
-            let samples = if is_kept { &mut kepts } else { &mut plains };
+        for (handle, samples) in [(&plain, &mut plains), (&retained, &mut kepts)] {
             for _ in 0..SLICE {
                 let start = Instant::now();
-                if is_kept {
-                    kept.retained(client, "bench:retained").await?;
-                } else {
-                    kept.plain(client, "bench:plain").await?;
-                }
+                handle.take().await?;
                 if n > 0 {
                     samples.add(start.elapsed());
                 }
@@ -124,9 +134,10 @@ async fn waits(kept: Kept, client: &Client, other: &Client, pairs: u32) -> Resul
     let mut waits = Samples::default();
     // The waiter's inbox is open after the first wait.
     let warm_up = 1 + pairs / 10;
+    let (retained, plain) = (kept.retained(client, "bench:waits"), kept.plain(other, "bench:waits"));
     for n in 0..pairs + warm_up {
-        kept.retained(client, "bench:waits").await?;
-        let waited = kept.plain(other, "bench:waits").await?;
+        retained.take().await?;
+        let waited = plain.take().await?;
         if n >= warm_up {
             waits.add(waited);
         }
@@ -140,13 +151,14 @@ async fn turns(kept: Kept, client: &Client, other: &Client, pairs: u32) -> Resul
     const SLICES: u32 = 10;
     let (mut fair, mut turns) = (Duration::ZERO, Duration::ZERO);
     let each = pairs / SLICES;
+    let [one, another] = [client, other].map(|client| kept.retained(client, "bench:turns"));
     for _ in 0..SLICES {
         let start = Instant::now();
         try_join(competes(kept, client, each), competes(kept, other, each)).await?;
         let between = Instant::now();
         for _ in 0..each {
-            kept.retained(client, "bench:turns").await?;
-            kept.retained(other, "bench:turns").await?;
+            one.take().await?;
+            another.take().await?;
         }
         fair += between - start;
         turns += between.elapsed();
@@ -155,8 +167,9 @@ async fn turns(kept: Kept, client: &Client, other: &Client, pairs: u32) -> Resul
 }
 
 async fn competes(kept: Kept, client: &Client, pairs: u32) -> Result<()> {
+    let lock = kept.plain(client, "bench:fair");
     for _ in 0..pairs {
-        kept.plain(client, "bench:fair").await?;
+        lock.take().await?;
     }
     Ok(())
 }
