@@ -81,6 +81,7 @@ mod tests {
     use super::super::super::lab::{Lab, Tasks};
     use super::*;
     use crate::config::Config;
+    use crate::runtime::Executor;
 
     /// The runtime may have stood still, and so the task that closes it.
     #[test]
