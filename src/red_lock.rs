@@ -22,6 +22,7 @@ mod doubts;
 mod election;
 mod health;
 mod inspect;
+mod leaving;
 mod look;
 mod master;
 mod master_set;

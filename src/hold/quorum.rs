@@ -37,7 +37,7 @@ pub(crate) struct QuorumGrant {
 /// Changes and ends a hold that several servers have granted.
 pub(crate) trait Ends: fmt::Debug + Send + Sync {
     /// Releases the hold, unless it is lost. If the future is dropped, the release goes on in the background.
-    fn release(&self) -> BoxFuture<'_, Result<()>>;
+    fn release(self: Arc<Self>) -> BoxFuture<'static, Result<()>>;
 
     /// Releases the hold in the background.
     fn release_later(&self);

@@ -71,6 +71,7 @@ use crate::protocol::kind::Kind;
 use crate::red_lock::claim::{Claim, claim};
 use crate::red_lock::count::{Lack, majority};
 use crate::red_lock::election::{Elected, Outcome, elect};
+use crate::red_lock::leaving::Rest;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::own::Own;
 use crate::red_lock::patience::{Patience, reason, unavailable};
@@ -145,8 +146,9 @@ async fn ask(
         match vote(masters, request, (turns, votes), (&turn, owner, elected), (patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
-                let quorum = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots));
-                QuorumTask::start(quorum.clone(), votes.to_vec(), turn, own);
+                let rest = Rest::new(masters, Some(turn), Some(own));
+                let quorum = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots, rest));
+                QuorumTask::start(quorum.clone(), votes.to_vec());
                 let hold = quorum.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: quorum as Arc<dyn Ends> }));
             }

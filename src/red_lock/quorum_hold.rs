@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
-use futures::channel::oneshot;
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 
 use crate::engine::lease::Hold;
 use crate::error::{Error, ErrorKind, Result};
@@ -16,6 +16,7 @@ use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
 use crate::red_lock::count::{Validity, deadline, majority};
+use crate::red_lock::leaving::{Leaving, Rest};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 use crate::until::until;
@@ -48,18 +49,19 @@ pub(super) struct QuorumHold {
     is_ending: AtomicBool,
     /// Notified when the hold must end.
     end: Event,
-    /// Receives the result of the release.
-    caller: Mutex<Option<oneshot::Sender<Result<()>>>>,
+    /// Taken by whoever ends the hold.
+    rest: Mutex<Option<Rest>>,
 }
 
 impl QuorumHold {
-    pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>) -> Self {
-        masters.change_stats(|stats| {
-            stats.held += 1;
-            stats.acquired += 1;
-        });
-        let (is_ending, caller) = (AtomicBool::new(false), Mutex::default());
-        Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), caller }
+    pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>, rest: Rest) -> Self {
+        let (is_ending, rest) = (AtomicBool::new(false), Mutex::new(Some(rest)));
+        Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), rest }
+    }
+
+    /// What is left to end, for the first who asks.
+    pub(super) fn take_rest(&self) -> Option<Rest> {
+        lock(&self.rest).take()
     }
 
     /// The time until which a majority of votes lasts. `None`: there is no majority.
@@ -77,18 +79,6 @@ impl QuorumHold {
         self.is_ending.load(Ordering::SeqCst)
     }
 
-    /// Sends the result of the release to the caller, if one waits.
-    pub(super) fn tell(&self, released: Result<()>) {
-        if let Some(caller) = lock(&self.caller).take() {
-            let _ = caller.send(released);
-        }
-    }
-
-    /// Ends the wait of the caller, because no task is left that sends the result.
-    pub(super) fn leave_caller(&self) {
-        drop(lock(&self.caller).take());
-    }
-
     fn set_ending(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
         self.end.notify(usize::MAX);
@@ -100,19 +90,20 @@ impl QuorumHold {
 }
 
 impl Ends for QuorumHold {
-    fn release(&self) -> BoxFuture<'_, Result<()>> {
-        let (caller, released) = oneshot::channel();
-        // Stored before the hold ends, because the task may notice the end and answer at once.
-        *lock(&self.caller) = Some(caller);
+    fn release(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let lost = self.hold.release(self.masters.now()).err();
+        if let Some(loss) = lost {
+            self.set_ending();
+            return ready(Err(lost_error(&self.hold, "release", loss))).boxed();
+        }
+        let rest = self.take_rest();
         self.set_ending();
-        Box::pin(async move {
-            if let Some(loss) = lost {
-                return Err(lost_error(&self.hold, "release", loss));
-            }
-            // If the runtime drops the task of the hold, the task drops the sender.
-            released.await.unwrap_or_else(|_| Err(self.error(ErrorKind::Closed, "release")))
-        })
+        match rest {
+            // By the caller, which would otherwise wait until another task has run twice.
+            Some(rest) => Leaving::begin(self, rest).boxed(),
+            // The runtime has dropped the task of the hold.
+            None => ready(Err(self.error(ErrorKind::Closed, "release"))).boxed(),
+        }
     }
 
     fn release_later(&self) {

@@ -1,4 +1,4 @@
-//! The task of a hold: it counts the renewed votes, asks for lost votes again, and releases the votes at the end.
+//! The task of a hold: it counts the renewed votes, and asks for lost votes again. It releases what is lost or dropped.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,19 +8,13 @@ use futures::future::{Either, pending, select};
 use futures::stream::FuturesUnordered;
 
 use crate::engine::lease::{Loss, Term};
-use crate::error::{Error, ErrorKind, Result};
-use crate::hold::guard::{Share, release, release_with};
-use crate::hold::owner::release::With;
-use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::observe;
 use crate::protocol::key::Keys;
-use crate::red_lock::count::majority;
-use crate::red_lock::own::Own;
+use crate::red_lock::leaving::let_go;
 use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::round::{Cast, Proposal};
-use crate::red_lock::together::{Together, together};
 use crate::runtime::timeout;
 use crate::tuning::VOTE_COUNTS;
 
@@ -28,23 +22,25 @@ pub(super) struct QuorumTask {
     quorum: Arc<QuorumHold>,
     /// The keys of the vote on each master.
     keys: Vec<Arc<Keys>>,
-    /// Released after the votes, because its release lets the next acquisition ask for them.
-    turn: Option<Arc<HoldOwner>>,
-    /// `None` once the hold has ended.
-    own: Option<Own>,
 }
 
 impl QuorumTask {
     /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>, own: Own) {
+    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>) {
         let executor = quorum.masters.executor().clone();
-        let task = Self { quorum, keys, turn: Some(turn), own: Some(own) };
+        let task = Self { quorum, keys };
         executor.spawn(Box::pin(task.run()));
     }
 
-    async fn run(mut self) {
+    async fn run(self) {
         self.keep().await;
-        self.let_go().await;
+        // A release takes it, and ends the hold without this task.
+        if let Some(rest) = self.quorum.take_rest() {
+            let (_, late) = let_go(&self.quorum, rest).await;
+            if let Some(late) = late {
+                late.await;
+            }
+        }
     }
 
     /// Returns when the hold must end or is lost.
@@ -161,107 +157,17 @@ impl QuorumTask {
             lock(slots)[master] = slot;
         }
     }
-
-    /// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn
-    /// is released next, which hands over to the next acquisition. Then answers the caller. A release without an answer
-    /// within the node timeout continues in the background.
-    async fn let_go(&mut self) {
-        let quorum = self.quorum.clone();
-        let masters = &quorum.masters;
-        let votes: Vec<_> = lock(&quorum.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
-        let votes = votes.into_iter().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
-        if mutant::on(Mutant::TurnBeforeVotes) {
-            self.turn = None;
-            masters.executor().sleep(masters.node_timeout(quorum.hold.lease) / 4).await;
-        }
-        let limit = masters.node_timeout(quorum.hold.lease);
-        let votes: Vec<_> = votes.collect();
-        let mut with_vote = self.turn_with_vote(&votes);
-        // From the request on, the engine does not count the turn among its holds. If the runtime ends half-way, the
-        // good-bye releases it all the same. Declared before the turn, and therefore dropped after it.
-        let leaving = with_vote.as_ref().map(|turn| (turn.context().clone(), turn.hold.clone()));
-        let _ending = leaving.as_ref().map(|(context, hold)| context.engine.ending(hold, context.now()));
-        let mut turn = self.turn.take();
-        let mut awaits_turn = with_vote.is_some();
-        let releases = votes.into_iter().map(|vote| {
-            let with = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
-            async move {
-                let had_turn = with.is_some();
-                let mut with = with.map_or(With::Nothing, With::Turn);
-                let released = release_with(vote, &mut with).await;
-                (released, had_turn, if let With::Turn(left) = with { Some(left) } else { None })
-            }
-        });
-        let mut releases = Together::new(masters.executor().sleep(limit), releases);
-        let mut count = Released::default();
-        // The next acquisition only needs a majority.
-        while (count.ended < majority(masters.all.len()) || awaits_turn)
-            && let Some((released, had_turn, left)) = releases.next().await
-        {
-            count.add(&released);
-            awaits_turn &= !had_turn;
-            turn = turn.or(left.map(|left| Arc::new(*left)));
-        }
-        if let Some(turn) = turn.take_if(|turn| masters.answers_to(turn.context())) {
-            together(masters.executor(), limit, [release(Share::new(turn))]).await;
-        }
-        drop(turn);
-        // The caller may acquire again at once.
-        self.own = None;
-        quorum.tell(self.outcome(count));
-        while releases.next().await.is_some() {}
-    }
-
-    /// Takes the turn out, if it can be released together with one of these votes. A cohort hands it off instead.
-    fn turn_with_vote(&mut self, votes: &[Arc<HoldOwner>]) -> Option<Box<HoldOwner>> {
-        let is_with = |turn: &HoldOwner| votes.iter().any(|vote| Arc::ptr_eq(vote.context(), turn.context()));
-        let turn = self.turn.take_if(|turn| turn.in_cohort.is_none() && is_with(turn))?;
-        // No one else has a reference to a turn that is in no cohort.
-        Arc::into_inner(turn).map(Box::new)
-    }
-
-    /// What the caller of the release is told.
-    fn outcome(&self, count: Released) -> Result<()> {
-        let QuorumHold { masters, hold, .. } = &*self.quorum;
-        let needed = majority(masters.all.len());
-        check_not_lost(hold, "release", masters.now())?;
-        if count.ended < needed {
-            let reason = "too few masters have confirmed the release; it continues in the background";
-            return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
-        }
-        // So many votes were gone that the hold had no majority.
-        if masters.all.len() - count.gone < needed {
-            return Err(lost_error(hold, "release", Loss::Gone));
-        }
-        Ok(())
-    }
-}
-
-/// The number of votes that were released.
-#[derive(Clone, Copy, Default)]
-struct Released {
-    ended: usize,
-    /// The number of these votes that the master no longer had.
-    gone: usize,
-}
-
-impl Released {
-    fn add(&mut self, released: &Result<()>) {
-        let gone = matches!(released, Err(error) if error.kind() == ErrorKind::Lost);
-        self.gone += usize::from(gone);
-        self.ended += usize::from(gone || released.is_ok());
-    }
 }
 
 impl Drop for QuorumTask {
     fn drop(&mut self) {
-        // Does nothing after a release or a loss. In all other cases, the runtime has dropped the task.
-        self.quorum.hold.lose(Loss::Closed);
-        // The end of its channel tells the caller of the release.
-        self.quorum.leave_caller();
-        self.quorum.masters.change_stats(|stats| stats.held -= 1);
+        // After a release or a loss there is none. In all other cases, the runtime has dropped the task.
+        if let Some(rest) = self.quorum.take_rest() {
+            self.quorum.hold.lose(Loss::Closed);
+            drop(rest);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::red_lock) mod tests;

@@ -21,6 +21,11 @@ impl<F: Future> Together<F> {
         Self { running: futures.into_iter().collect(), timer: Some(timer) }
     }
 
+    /// Whether nothing is left to wait for.
+    pub(super) fn is_done(&self) -> bool {
+        self.running.is_empty() || self.timer.is_none()
+    }
+
     /// The output of the next future that is done. `None`: all are done, or the time is over.
     pub(super) async fn next(&mut self) -> Option<F::Output> {
         let timer = self.timer.as_mut()?;

@@ -1,6 +1,7 @@
 //! How a hold is released.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use super::{HoldOwner, lost_error};
 use crate::context::Context;
@@ -25,7 +26,7 @@ impl HoldOwner {
     /// Releases the hold. Called by its last guard.
     pub(crate) async fn release_with(mut self, with: &mut With) -> Result<()> {
         if let Some(quorum) = &self.quorum {
-            return quorum.release().await;
+            return Arc::clone(quorum).release().await;
         }
         if self.keep_or_hand_off() {
             return Ok(());

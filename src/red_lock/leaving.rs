@@ -1,0 +1,182 @@
+//! The end of a hold: its votes are released, then its turn.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::engine::lease::Loss;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hold::guard::{Share, release, release_with};
+use crate::hold::owner::release::With;
+use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
+use crate::mutant::{self, Mutant};
+use crate::mutex::lock;
+use crate::red_lock::count::majority;
+use crate::red_lock::masters::Masters;
+use crate::red_lock::own::Own;
+use crate::red_lock::quorum_hold::QuorumHold;
+use crate::red_lock::together::{Together, together};
+use crate::runtime::Executor;
+
+/// What a hold has besides its votes. Whoever takes it ends the hold.
+pub(super) struct Rest {
+    masters: Arc<Masters>,
+    /// Released after the votes, because its release lets the next acquisition ask for them.
+    turn: Option<Arc<HoldOwner>>,
+    #[expect(dead_code, reason = "its life is what counts: the next acquisition of this program begins after it")]
+    own: Option<Own>,
+}
+
+impl Rest {
+    pub(super) fn new(masters: &Arc<Masters>, turn: Option<Arc<HoldOwner>>, own: Option<Own>) -> Self {
+        masters.change_stats(|stats| {
+            stats.held += 1;
+            stats.acquired += 1;
+        });
+        Self { masters: masters.clone(), turn, own }
+    }
+
+    /// Takes the turn out, if it can be released together with one of these votes. A cohort hands it off instead.
+    fn turn_with_vote(&mut self, votes: &[Arc<HoldOwner>]) -> Option<Box<HoldOwner>> {
+        let is_with = |turn: &HoldOwner| votes.iter().any(|vote| Arc::ptr_eq(vote.context(), turn.context()));
+        let turn = self.turn.take_if(|turn| turn.in_cohort.is_none() && is_with(turn))?;
+        // No one else has a reference to a turn that is in no cohort.
+        Arc::into_inner(turn).map(Box::new)
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.masters.change_stats(|stats| stats.held -= 1);
+    }
+}
+
+/// A release that goes on in the background if it is dropped.
+pub(super) struct Leaving {
+    work: Option<BoxFuture<'static, Result<()>>>,
+    executor: Arc<dyn Executor>,
+}
+
+impl Leaving {
+    pub(super) fn begin(quorum: Arc<QuorumHold>, rest: Rest) -> Self {
+        let executor = quorum.masters.executor().clone();
+        let others = executor.clone();
+        let work = async move {
+            let (told, late) = let_go(&quorum, rest).await;
+            late.into_iter().for_each(|late| others.spawn(late));
+            told
+        };
+        Self { work: Some(work.boxed()), executor }
+    }
+}
+
+impl Future for Leaving {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Result<()>> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let told = work.poll_unpin(context);
+        if told.is_ready() {
+            self.work = None;
+        }
+        told
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.executor.spawn(work.map(drop).boxed());
+        }
+    }
+}
+
+/// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn is
+/// released next, which hands over to the next acquisition. Returns what the caller is told, and the releases that had
+/// no answer by then. A release without an answer within the node timeout continues in the background.
+pub(super) async fn let_go(quorum: &QuorumHold, mut rest: Rest) -> (Result<()>, Option<BoxFuture<'static, ()>>) {
+    let masters = &quorum.masters;
+    let votes: Vec<_> = lock(&quorum.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
+    let votes = votes.into_iter().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
+    if mutant::on(Mutant::TurnBeforeVotes) {
+        rest.turn = None;
+        masters.executor().sleep(masters.node_timeout(quorum.hold.lease) / 4).await;
+    }
+    let limit = masters.node_timeout(quorum.hold.lease);
+    let votes: Vec<_> = votes.collect();
+    let mut with_vote = rest.turn_with_vote(&votes);
+    // From the request on, the engine does not count the turn among its holds. If the runtime ends half-way, the
+    // good-bye releases it all the same. Declared before the turn, and therefore dropped after it.
+    let leaving = with_vote.as_ref().map(|turn| (turn.context().clone(), turn.hold.clone()));
+    let _ending = leaving.as_ref().map(|(context, hold)| context.engine.ending(hold, context.now()));
+    let mut turn = rest.turn.take();
+    let mut awaits_turn = with_vote.is_some();
+    let releases = votes.into_iter().map(|vote| {
+        let with = with_vote.take_if(|turn| Arc::ptr_eq(turn.context(), vote.context()));
+        async move {
+            let had_turn = with.is_some();
+            let mut with = with.map_or(With::Nothing, With::Turn);
+            let released = release_with(vote, &mut with).await;
+            (released, had_turn, if let With::Turn(left) = with { Some(left) } else { None })
+        }
+    });
+    let mut releases = Together::new(masters.executor().sleep(limit), releases);
+    let mut count = Released::default();
+    // The next acquisition only needs a majority.
+    while (count.ended < majority(masters.all.len()) || awaits_turn)
+        && let Some((released, had_turn, left)) = releases.next().await
+    {
+        count.add(&released);
+        awaits_turn &= !had_turn;
+        turn = turn.or(left.map(|left| Arc::new(*left)));
+    }
+    if let Some(turn) = turn.take_if(|turn| masters.answers_to(turn.context())) {
+        together(masters.executor(), limit, [release(Share::new(turn))]).await;
+    }
+    drop(turn);
+    // The caller may acquire again at once.
+    drop(rest);
+    let late = (!releases.is_done()).then(|| async move { while releases.next().await.is_some() {} }.boxed());
+    (outcome(quorum, count), late)
+}
+
+/// What the caller of the release is told.
+fn outcome(quorum: &QuorumHold, count: Released) -> Result<()> {
+    let QuorumHold { masters, hold, .. } = quorum;
+    let needed = majority(masters.all.len());
+    check_not_lost(hold, "release", masters.now())?;
+    if count.ended < needed {
+        if masters.is_closed() {
+            return Err(Error::new(ErrorKind::Closed, "release").with_name(&hold.keys.name));
+        }
+        let reason = "too few masters have confirmed the release; it continues in the background";
+        return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
+    }
+    // So many votes were gone that the hold had no majority.
+    if masters.all.len() - count.gone < needed {
+        return Err(lost_error(hold, "release", Loss::Gone));
+    }
+    Ok(())
+}
+
+/// The number of votes that were released.
+#[derive(Clone, Copy, Default)]
+struct Released {
+    ended: usize,
+    /// The number of these votes that the master no longer had.
+    gone: usize,
+}
+
+impl Released {
+    fn add(&mut self, released: &Result<()>) {
+        let gone = matches!(released, Err(error) if error.kind() == ErrorKind::Lost);
+        self.gone += usize::from(gone);
+        self.ended += usize::from(gone || released.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests;
