@@ -7,17 +7,15 @@ use std::task::{Context as TaskContext, Poll};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::engine::lease::Loss;
+use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{Share, release, release_with};
 use crate::hold::owner::release::With;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::mutant::{self, Mutant};
-use crate::mutex::lock;
 use crate::red_lock::count::majority;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::own::Own;
-use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::together::{Together, together};
 use crate::runtime::Executor;
 
@@ -54,6 +52,14 @@ impl Drop for Rest {
     }
 }
 
+/// A hold that has no guard any more, with its votes by master.
+pub(super) struct End {
+    pub(super) masters: Arc<Masters>,
+    pub(super) hold: Arc<Hold>,
+    pub(super) votes: Vec<Option<Arc<HoldOwner>>>,
+    pub(super) rest: Rest,
+}
+
 /// A release that goes on in the background if it is dropped.
 pub(super) struct Leaving {
     work: Option<BoxFuture<'static, Result<()>>>,
@@ -61,11 +67,11 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub(super) fn begin(quorum: Arc<QuorumHold>, rest: Rest) -> Self {
-        let executor = quorum.masters.executor().clone();
+    pub(super) fn begin(end: End) -> Self {
+        let executor = end.masters.executor().clone();
         let others = executor.clone();
         let work = async move {
-            let (told, late) = let_go(&quorum, rest).await;
+            let (told, late) = let_go(end).await;
             late.into_iter().for_each(|late| others.spawn(late));
             told
         };
@@ -97,15 +103,14 @@ impl Drop for Leaving {
 /// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn is
 /// released next, which hands over to the next acquisition. Returns what the caller is told, and the releases that had
 /// no answer by then. A release without an answer within the node timeout continues in the background.
-pub(super) async fn let_go(quorum: &QuorumHold, mut rest: Rest) -> (Result<()>, Option<BoxFuture<'static, ()>>) {
-    let masters = &quorum.masters;
-    let votes: Vec<_> = lock(&quorum.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
-    let votes = votes.into_iter().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
+pub(super) async fn let_go(end: End) -> (Result<()>, Option<BoxFuture<'static, ()>>) {
+    let End { masters, hold, votes, mut rest } = end;
+    let votes = votes.into_iter().enumerate().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
     if mutant::on(Mutant::TurnBeforeVotes) {
         rest.turn = None;
-        masters.executor().sleep(masters.node_timeout(quorum.hold.lease) / 4).await;
+        masters.executor().sleep(masters.node_timeout(hold.lease) / 4).await;
     }
-    let limit = masters.node_timeout(quorum.hold.lease);
+    let limit = masters.node_timeout(hold.lease);
     let votes: Vec<_> = votes.collect();
     let mut with_vote = rest.turn_with_vote(&votes);
     // From the request on, the engine does not count the turn among its holds. If the runtime ends half-way, the
@@ -140,12 +145,11 @@ pub(super) async fn let_go(quorum: &QuorumHold, mut rest: Rest) -> (Result<()>, 
     // The caller may acquire again at once.
     drop(rest);
     let late = (!releases.is_done()).then(|| async move { while releases.next().await.is_some() {} }.boxed());
-    (outcome(quorum, count), late)
+    (outcome(&masters, &hold, count), late)
 }
 
 /// What the caller of the release is told.
-fn outcome(quorum: &QuorumHold, count: Released) -> Result<()> {
-    let QuorumHold { masters, hold, .. } = quorum;
+fn outcome(masters: &Masters, hold: &Hold, count: Released) -> Result<()> {
     let needed = majority(masters.all.len());
     check_not_lost(hold, "release", masters.now())?;
     if count.ended < needed {

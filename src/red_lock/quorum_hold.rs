@@ -16,7 +16,7 @@ use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
 use crate::red_lock::count::{Validity, deadline, majority};
-use crate::red_lock::leaving::{Leaving, Rest};
+use crate::red_lock::leaving::{End, Leaving, Rest};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 use crate::until::until;
@@ -59,9 +59,16 @@ impl QuorumHold {
         Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), rest }
     }
 
-    /// What is left to end, for the first who asks.
+    /// What is left to end besides the votes, for the first who asks.
     pub(super) fn take_rest(&self) -> Option<Rest> {
         lock(&self.rest).take()
+    }
+
+    /// All that is left to end, for the first who asks.
+    pub(super) fn take_end(&self) -> Option<End> {
+        let rest = self.take_rest()?;
+        let votes = lock(&self.slots).iter_mut().map(|slot| slot.vote.take()).collect();
+        Some(End { masters: self.masters.clone(), hold: self.hold.clone(), votes, rest })
     }
 
     /// The time until which a majority of votes lasts. `None`: there is no majority.
@@ -96,11 +103,11 @@ impl Ends for QuorumHold {
             self.set_ending();
             return ready(Err(lost_error(&self.hold, "release", loss))).boxed();
         }
-        let rest = self.take_rest();
+        let end = self.take_end();
         self.set_ending();
-        match rest {
+        match end {
             // By the caller, which would otherwise wait until another task has run twice.
-            Some(rest) => Leaving::begin(self, rest).boxed(),
+            Some(end) => Leaving::begin(end).boxed(),
             // The runtime has dropped the task of the hold.
             None => ready(Err(self.error(ErrorKind::Closed, "release"))).boxed(),
         }

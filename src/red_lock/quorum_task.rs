@@ -35,8 +35,8 @@ impl QuorumTask {
     async fn run(self) {
         self.keep().await;
         // A release takes it, and ends the hold without this task.
-        if let Some(rest) = self.quorum.take_rest() {
-            let (_, late) = let_go(&self.quorum, rest).await;
+        if let Some(end) = self.quorum.take_end() {
+            let (_, late) = let_go(end).await;
             if let Some(late) = late {
                 late.await;
             }
@@ -124,7 +124,8 @@ impl QuorumTask {
             let slots = lock(slots);
             slots.iter().enumerate().filter(|(_, slot)| slot.vote.is_none()).map(|(n, _)| n).collect()
         };
-        if missing.is_empty() {
+        // A release that has begun meanwhile has taken the votes.
+        if missing.is_empty() || hold.deadline().is_none() {
             return;
         }
         let mut token = hold.token();

@@ -20,14 +20,14 @@ fn a_vote_that_was_gone_is_released_too() {
 fn what_the_caller_of_a_release_is_told() {
     let three = Three::durable();
     let told = |ended, gone| {
-        let told = outcome(&task(&three, SECOND).quorum(), Released { ended, gone });
+        let told = outcome(&three.masters, &task(&three, SECOND).quorum().hold, Released { ended, gone });
         told.map_err(|error| (error.kind(), error.name().map(str::to_owned)))
     };
     let name = || Some("n".to_owned());
     assert_eq!([told(3, 0), told(2, 0), told(3, 1)], [Ok(()), Ok(()), Ok(())]);
     assert_eq!(told(1, 0), Err((ErrorKind::Unavailable, name())), "it goes on in the background");
     assert_eq!([told(3, 2), told(3, 3)], [(); 2].map(|()| Err((ErrorKind::Lost, name()))));
-    let told = outcome(&task(&three, Duration::ZERO).quorum(), Released { ended: 3, gone: 0 });
+    let told = outcome(&three.masters, &task(&three, Duration::ZERO).quorum().hold, Released { ended: 3, gone: 0 });
     assert_eq!(told.unwrap_err().kind(), ErrorKind::Lost, "its time was over");
 }
 
