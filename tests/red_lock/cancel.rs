@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 use crate::masters::{Master, Masters, Program, ms};
 use crate::support::env::{Env, on_runtime, on_the_embedded_server};
 use crate::support::polled::{self, polled};
+use crate::support::server::Server as RealServer;
 
 on_the_embedded_server! {
     an_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
@@ -74,9 +75,9 @@ async fn a_waiter_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     .await;
 }
 
-/// The task that would tell of the release is gone, and the future is polled elsewhere.
+/// The future is polled elsewhere. The embedded server needs no runtime for its answers.
 #[test]
-fn a_release_that_was_begun_ends_with_its_runtime() {
+fn a_release_that_was_begun_outlives_its_runtime() {
     let servers = [(); 3].map(|()| Server::new());
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let guard = runtime.block_on(async {
@@ -89,6 +90,30 @@ fn a_release_that_was_begun_ends_with_its_runtime() {
     let mut release = Box::pin(guard.release());
     assert!(release.as_mut().now_or_never().is_none(), "no task has run");
     drop(runtime);
+    release.now_or_never().expect("it is over").unwrap();
+    assert!(servers.iter().all(|server| !is_held(server.dump().into_keys())));
+}
+
+/// As above, but nobody reads the answers any more. The last words of the clients release it.
+#[test]
+fn a_release_that_was_begun_ends_with_its_runtime() {
+    let servers = [(); 3].map(|()| RealServer::start());
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let guard = runtime.block_on(async {
+        let mut clients = Vec::new();
+        for server in &servers {
+            clients.push(bowline::connect(&server.url()).await.unwrap());
+        }
+        RedLock::builder(clients).durable(true).build().unwrap().lock("a").await.unwrap()
+    });
+    let mut release = Box::pin(guard.release());
+    assert!(release.as_mut().now_or_never().is_none(), "no task has run");
+    drop(runtime);
     let released = release.now_or_never().expect("it is over");
     assert_eq!(released.unwrap_err().kind(), ErrorKind::Closed);
+    assert!(servers.iter().all(|server| !is_held(server.keys().into_iter().map(String::into_bytes))));
+}
+
+fn is_held(keys: impl IntoIterator<Item = Vec<u8>>) -> bool {
+    keys.into_iter().any(|key| key.ends_with(b"{a}"))
 }
