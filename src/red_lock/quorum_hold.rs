@@ -64,11 +64,10 @@ impl QuorumHold {
         lock(&self.rest).take()
     }
 
-    /// All that is left to end, for the first who asks.
-    pub(super) fn take_end(&self) -> Option<End> {
-        let rest = self.take_rest()?;
+    /// All that is left to end.
+    pub(super) fn end_with(&self, rest: Rest) -> End {
         let votes = lock(&self.slots).iter_mut().map(|slot| slot.vote.take()).collect();
-        Some(End { masters: self.masters.clone(), hold: self.hold.clone(), votes, rest })
+        End { masters: self.masters.clone(), hold: self.hold.clone(), votes, rest }
     }
 
     /// The time until which a majority of votes lasts. `None`: there is no majority.
@@ -98,18 +97,18 @@ impl QuorumHold {
 
 impl Ends for QuorumHold {
     fn release(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        // Taken first: from the release on, the task of the hold sees its end, and would take what is left.
+        let rest = self.take_rest();
         let lost = self.hold.release(self.masters.now()).err();
-        if let Some(loss) = lost {
-            self.set_ending();
-            return ready(Err(lost_error(&self.hold, "release", loss))).boxed();
-        }
-        let end = self.take_end();
         self.set_ending();
-        match end {
+        let leaving = rest.map(|rest| Leaving::begin(self.end_with(rest)));
+        match (lost, leaving) {
+            // The drop has a task do the rest.
+            (Some(loss), _) => ready(Err(lost_error(&self.hold, "release", loss))).boxed(),
             // By the caller, which would otherwise wait until another task has run twice.
-            Some(end) => Leaving::begin(end).boxed(),
+            (None, Some(leaving)) => leaving.boxed(),
             // The runtime has dropped the task of the hold.
-            None => ready(Err(self.error(ErrorKind::Closed, "release"))).boxed(),
+            (None, None) => ready(Err(self.error(ErrorKind::Closed, "release"))).boxed(),
         }
     }
 

@@ -35,8 +35,8 @@ impl QuorumTask {
     async fn run(self) {
         self.keep().await;
         // A release takes it, and ends the hold without this task.
-        if let Some(end) = self.quorum.take_end() {
-            let (_, late) = let_go(end).await;
+        if let Some(rest) = self.quorum.take_rest() {
+            let (_, late) = let_go(self.quorum.end_with(rest)).await;
             if let Some(late) = late {
                 late.await;
             }

@@ -102,7 +102,7 @@ fn a_release_that_was_begun_ends_with_its_runtime() {
     let guard = runtime.block_on(async {
         let mut clients = Vec::new();
         for server in &servers {
-            clients.push(bowline::connect(&server.url()).await.unwrap());
+            clients.push(bowline::tokio::connect(&server.url()).await.unwrap());
         }
         RedLock::builder(clients).durable(true).build().unwrap().lock("a").await.unwrap()
     });
