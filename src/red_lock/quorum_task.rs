@@ -13,7 +13,7 @@ use crate::mutex::lock;
 use crate::observe;
 use crate::protocol::key::Keys;
 use crate::red_lock::leaving::let_go;
-use crate::red_lock::quorum_hold::QuorumHold;
+use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::round::{Cast, Proposal};
 use crate::runtime::timeout;
 use crate::tuning::VOTE_COUNTS;
@@ -70,9 +70,9 @@ impl QuorumTask {
         let left = quorum.hold.remaining(quorum.masters.now());
         let pause = if quorum.hold.term == Term::Fixed { left } else { left.min(quorum.hold.lease / VOTE_COUNTS) };
         let lost = async {
-            let votes: Vec<_> = lock(&quorum.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
-            let holds = votes.iter().map(|vote| vote.hold.clone()).collect::<Vec<_>>();
-            drop(votes);
+            // No reference to a vote is kept: a release on another thread would find the vote in use, and leave it.
+            let held = |slot: &Slot| slot.vote.as_ref().map(|vote| vote.hold.clone());
+            let holds: Vec<_> = lock(&quorum.slots).iter().filter_map(held).collect();
             let mut over: FuturesUnordered<_> = holds.iter().map(|hold| hold.over()).collect();
             if over.next().await.is_none() {
                 pending::<()>().await;
@@ -153,9 +153,16 @@ impl QuorumTask {
             return;
         }
         // Without a vote, the next count asks for it again.
-        if let Some(slot) = cast.hold(masters, hold.token(), hold.term) {
+        let Some(slot) = cast.hold(masters, hold.token(), hold.term) else { return };
+        let mut slots = lock(slots);
+        // A release ends the hold before it takes the votes, and would miss one that comes later.
+        if hold.deadline().is_some() {
+            slots[master] = slot;
+            drop(slots);
             masters.change_stats(|stats| stats.votes_regained += 1);
-            lock(slots)[master] = slot;
+        } else {
+            drop(slots);
+            drop(slot);
         }
     }
 }

@@ -14,6 +14,7 @@ on_masters! {
     the_turn_lasts_as_long_as_a_fixed_lease_that_is_prolonged,
     a_majority_names_the_token_and_a_release_leaves_nothing,
     one_holds_at_a_time_and_tokens_grow,
+    a_release_is_confirmed_by_a_majority,
     five_masters_work_like_three,
     a_dropped_guard_releases_in_the_background,
     a_holder_enters_again_at_once_and_the_last_guard_releases,
@@ -46,6 +47,17 @@ async fn a_majority_names_the_token_and_a_release_leaves_nothing(env: Env) {
     guard.release().await.unwrap();
     masters.nothing_is_left().await;
     env.eventually("no hold is kept", async || program.locks.stats().held == 0).await;
+}
+
+/// Also one that follows the grant at once, when the task of the hold begins on another thread.
+async fn a_release_is_confirmed_by_a_majority(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    for round in 0..200 {
+        program.locks.lock("a").await.unwrap().release().await.unwrap();
+        let votes = masters.keys().iter().filter(|key| key.ends_with(":vote:{a}")).count();
+        assert!(votes <= 1, "round {round}: {votes} masters still have the vote");
+    }
 }
 
 async fn one_holds_at_a_time_and_tokens_grow(env: Env) {

@@ -8,9 +8,9 @@ use crate::engine::lease::Hold;
 use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::hold::quorum::Ends;
 use crate::protocol::token::Token;
+use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::leaving::Rest;
 use crate::red_lock::masters::tests::{SECOND, Three};
-use crate::red_lock::quorum_hold::Slot;
 
 /// A hold without votes that lasts for this long, and its task, which is not run.
 pub(in crate::red_lock) fn task(three: &Three, lasts: Duration) -> QuorumTask {
@@ -59,4 +59,22 @@ fn a_hold_ends_with_the_clients_of_its_votes() {
 fn vote(setup: &Setup, keys: &Arc<Keys>, until: Instant) -> Arc<Hold> {
     let id = setup.context.engine.fresh().unwrap();
     Arc::new(Hold::new(keys.clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until))
+}
+
+/// The release has taken the votes, and would miss it.
+#[test]
+fn a_vote_that_comes_after_the_release_is_given_up() {
+    for is_released in [false, true] {
+        let three = Three::durable();
+        let (now, masters) = (three.masters.now(), &three.masters);
+        let task = task(&three, 60 * SECOND);
+        let ballot = masters.ballots(&three.votes, 0..1, 30 * SECOND).pop().expect("the master serves the name");
+        let validity = Validity { until: now + 30 * SECOND, from: None };
+        let cast = Cast { ballot, answer: VoteAnswer::Accepted(validity), sent: now, lease: 30 * SECOND };
+        let release = is_released.then(|| task.quorum.clone().release());
+        task.set_regained(cast);
+        assert_eq!(lock(&task.quorum.slots)[0].vote.is_none(), is_released);
+        assert_eq!(three.setups[0].context.engine.stats().held, u64::from(!is_released), "it is renewed");
+        drop(release);
+    }
 }
