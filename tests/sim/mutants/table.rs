@@ -336,8 +336,8 @@ pub const MUTANTS: &[Row] = &[
         "  if has_capacity(units) then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_has_its_own_token", &[(
-        "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
-        "  if true then return reserve(HANDOFF_BUDGET, lease) end",
+        "  if units == ALL_UNITS then return reserve(",
+        "  if true then return reserve(",
     )], PERMITS_FAULT_FREE, I2),
     lua("one_is_woken", &[(
         "        grants = grants + 1\n",
