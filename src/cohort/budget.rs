@@ -113,7 +113,8 @@ pub(crate) fn amount_to_hand_off(claim: Claim, is_retained: bool) -> u32 {
     claim.amount_for(if is_retained { LARGEST_BUDGET } else { HANDOFF_BUDGET })
 }
 
-/// What a grant that will be handed off has reserved. A retained writer has as many tokens as a retained lock.
+/// The tokens that the server reserves for a grant that will be handed off. For a retained writer, it reserves as many
+/// as for a retained lock.
 pub(crate) fn reserved(claim: Claim, is_retained: bool) -> Claim {
     match claim {
         Claim::Units { .. } if is_retained => Claim::Tokens(LARGEST_BUDGET),

@@ -36,8 +36,8 @@ pub(crate) struct QuorumGrant {
 
 /// Changes and ends a hold that several servers have granted.
 pub(crate) trait Ends: fmt::Debug + Send + Sync {
-    /// Releases the hold, unless it is lost. If the future is dropped, the release goes on in the background. One that
-    /// is kept and not polled keeps the rest of the hold.
+    /// Releases the hold, unless it is lost. If the future is dropped, the release goes on in the background. A
+    /// future that is neither polled nor dropped releases nothing more.
     fn release(self: Arc<Self>) -> BoxFuture<'static, Result<()>>;
 
     /// Releases the hold in the background.

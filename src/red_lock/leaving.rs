@@ -19,7 +19,8 @@ use crate::red_lock::own::Own;
 use crate::red_lock::together::{Together, together};
 use crate::runtime::Executor;
 
-/// What a hold has besides its votes. Whoever takes it ends the hold.
+/// The turn of a hold, and its place among the acquisitions of this program. The task of the hold and the caller's
+/// release both may end the hold. The one that takes this ends it.
 pub(super) struct Rest {
     masters: Arc<Masters>,
     /// Released after the votes, because its release lets the next acquisition ask for them.
@@ -100,9 +101,12 @@ impl Drop for Leaving {
     }
 }
 
-/// Releases all votes at once, and with the vote of its master the turn, if nobody waits for it. Otherwise the turn is
-/// released next, which hands over to the next acquisition. Returns what the caller is told, and the releases that had
-/// no answer by then. A release without an answer within the node timeout continues in the background.
+/// Sends the releases of all votes at once. If nobody waits for the turn, the request to the master that has it also
+/// releases the turn. If somebody waits, the turn is released after the votes, and that hands it to the next
+/// acquisition.
+///
+/// Returns the result for the caller as soon as a majority has answered, and the future of the releases that have no
+/// answer yet. A release without an answer within the node timeout continues in the background.
 pub(super) async fn let_go(end: End) -> (Result<()>, Option<BoxFuture<'static, ()>>) {
     let End { masters, hold, votes, mut rest } = end;
     let votes = votes.into_iter().enumerate().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));

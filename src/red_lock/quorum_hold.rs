@@ -49,7 +49,7 @@ pub(super) struct QuorumHold {
     is_ending: AtomicBool,
     /// Notified when the hold must end.
     end: Event,
-    /// Taken by whoever ends the hold.
+    /// `None` once the hold is being ended, by its task or by the caller's release.
     rest: Mutex<Option<Rest>>,
 }
 
@@ -59,12 +59,12 @@ impl QuorumHold {
         Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), rest }
     }
 
-    /// What is left to end besides the votes, for the first who asks.
+    /// Takes out what the hold has besides its votes. `None`: the hold is being ended already.
     pub(super) fn take_rest(&self) -> Option<Rest> {
         lock(&self.rest).take()
     }
 
-    /// All that is left to end.
+    /// Takes the votes out, to end the hold.
     pub(super) fn end_with(&self, rest: Rest) -> End {
         let votes = lock(&self.slots).iter_mut().map(|slot| slot.vote.take()).collect();
         End { masters: self.masters.clone(), hold: self.hold.clone(), votes, rest }
@@ -97,15 +97,16 @@ impl QuorumHold {
 
 impl Ends for QuorumHold {
     fn release(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        // Taken first: from the release on, the task of the hold sees its end, and would take what is left.
+        // Taken before the hold is released. The task of the hold would take it as soon as it sees that the hold is
+        // over.
         let rest = self.take_rest();
         let lost = self.hold.release(self.masters.now()).err();
         self.set_ending();
         let leaving = rest.map(|rest| Leaving::begin(self.end_with(rest)));
         match (lost, leaving) {
-            // The drop has a task do the rest.
+            // `leaving` is dropped here, and therefore goes on in a task.
             (Some(loss), _) => ready(Err(lost_error(&self.hold, "release", loss))).boxed(),
-            // By the caller, which would otherwise wait until another task has run twice.
+            // The caller itself releases. If a task did, it would have to be woken, and would have to wake the caller.
             (None, Some(leaving)) => leaving.boxed(),
             // The runtime has dropped the task of the hold.
             (None, None) => ready(Err(self.error(ErrorKind::Closed, "release"))).boxed(),

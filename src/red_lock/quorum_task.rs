@@ -34,7 +34,7 @@ impl QuorumTask {
 
     async fn run(self) {
         self.keep().await;
-        // A release takes it, and ends the hold without this task.
+        // If a release has taken it, that release ends the hold.
         if let Some(rest) = self.quorum.take_rest() {
             let (_, late) = let_go(self.quorum.end_with(rest)).await;
             if let Some(late) = late {
@@ -169,7 +169,7 @@ impl QuorumTask {
 
 impl Drop for QuorumTask {
     fn drop(&mut self) {
-        // After a release or a loss there is none. In all other cases, the runtime has dropped the task.
+        // If nobody has taken it, the hold was neither released nor lost: the runtime has dropped the task.
         if let Some(rest) = self.quorum.take_rest() {
             self.quorum.hold.lose(Loss::Closed);
             drop(rest);

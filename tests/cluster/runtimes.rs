@@ -24,10 +24,8 @@ fn start() -> Cluster {
 async fn every_primitive_follows_a_failover_and_a_slot(env: Env) {
     let cluster = start();
     let url = cluster.user_url();
-    // A failover may take a busy machine longer than operations are retried by default.
-    let retry = |config: bowline::ConfigBuilder| config.retry_timeout(Duration::from_secs(60));
-    let client = env.client_at(&url, retry).await.unwrap();
-    let other = env.client_at(&url, retry).await.unwrap();
+    let client = env.client_at(&url, |config| config).await.unwrap();
+    let other = env.client_at(&url, |config| config).await.unwrap();
     let held: Vec<_> = (0..NAMES).map(|n| client.lock(&n.to_string())).collect();
     let held: Vec<LockGuard> = join_all(held.iter().map(|lock| async { lock.lock().await.unwrap() })).await;
     // The lock and the semaphore wait for the other client's holds, while a failover changes the master of their names.
@@ -41,7 +39,7 @@ async fn every_primitive_follows_a_failover_and_a_slot(env: Env) {
         }
     });
     env.eventually("it waits", async || lock.inspect().await.unwrap().waiters == 1).await;
-    // The clients retry meanwhile, for which a runtime with one thread needs that thread.
+    // The clients retry meanwhile. On a runtime with one thread, they need that thread for it.
     let changed = env.on_a_thread(move || {
         let replica = cluster.replicas_of(&key("0"))[0];
         cluster.await_agreement();

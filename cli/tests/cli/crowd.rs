@@ -52,13 +52,13 @@ fn nothing_is_left_of_programs_and_commands_that_are_killed() {
     // A third is killed with the program first, a third with the command first, and of a third both at once.
     for round in 0..6 {
         let script = format!("echo $PPID $$ > {pids}; echo began >> {log}; sleep 100");
-        let arguments = ["run", "k", "--lease", "6s", "--", "sh", "-c", &script];
+        let arguments = ["run", "k", "--lease", "3s", "--", "sh", "-c", &script];
         let _ = std::fs::remove_file(traces.path("pids"));
         let mut holder = Running::start(bowline(&server.url(), &arguments));
         traces.until("pids");
         let follower = alone(&traces, ":");
         let mut follower =
-            Running::start(bowline(&server.url(), &["run", "k", "--lease", "6s", "--", "sh", "-c", &follower]));
+            Running::start(bowline(&server.url(), &["run", "k", "--lease", "3s", "--", "sh", "-c", &follower]));
         until("it waits", || waiters(&server, "k") == 1);
         let pids = traces.lines("pids").join(" ");
         let pids: Vec<Pid> = pids.split(' ').map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();

@@ -21,8 +21,7 @@ fn a_command_that_ignores_sigterm_is_dead_before_anybody_else_is_granted() {
     let (server, traces) = (Server::start(), Traces::new());
     let proxy = Proxy::start(server.port());
     let script = stubborn(&traces);
-    // A twentieth of the lease is left for a busy machine to send the signals in.
-    let options = ["--lease", "12s", "--kill-after", "500ms", "--", "sh", "-c"];
+    let options = ["--lease", "6s", "--kill-after", "500ms", "--", "sh", "-c"];
     let mut holder = Running::start(bowline(&proxy.url(), &[&["run", "a"], &options[..], &[&script]].concat()));
     traces.until("log");
     let next = format!("flock -n {} sh -c 'echo next >> {}'", traces.word("file"), traces.word("log"));

@@ -44,7 +44,7 @@ fn a_release_after_the_end_of_the_runtime_is_refused() {
     assert_eq!((error.kind(), error.name()), (ErrorKind::Lost, Some("n")));
 }
 
-/// It goes on, and needs the task of the hold no more.
+/// It goes on in a task of its own, also if the task of the hold is gone.
 #[test]
 fn a_release_that_is_dropped_goes_on() {
     let three = Three::durable();
@@ -60,4 +60,16 @@ fn a_release_that_is_dropped_goes_on() {
     assert_eq!((left.len(), three.masters.stats().held), (1, 1), "a task has it");
     finish(left.remove(0));
     assert_eq!(three.masters.stats().held, 0);
+}
+
+/// Nobody can confirm a release any more if fewer than a majority of the clients are open.
+#[test]
+fn too_few_answers_mean_that_the_clients_are_closed_or_that_masters_are_silent() {
+    for (closed, kind) in [(0, ErrorKind::Unavailable), (1, ErrorKind::Unavailable), (2, ErrorKind::Closed)] {
+        let three = Three::durable();
+        let task = task(&three, SECOND);
+        three.setups[..closed].iter().for_each(|setup| setup.context.engine.close(three.masters.now()));
+        let told = outcome(&three.masters, &task.quorum().hold, Released { ended: 1, gone: 0 });
+        assert_eq!(told.unwrap_err().kind(), kind, "{closed}");
+    }
 }

@@ -61,7 +61,7 @@ fn vote(setup: &Setup, keys: &Arc<Keys>, until: Instant) -> Arc<Hold> {
     Arc::new(Hold::new(keys.clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until))
 }
 
-/// The release has taken the votes, and would miss it.
+/// A release takes the votes when it begins. It does not see a vote that is stored later.
 #[test]
 fn a_vote_that_comes_after_the_release_is_given_up() {
     for is_released in [false, true] {

@@ -4,8 +4,9 @@
 //! then take a round trip of its own. This stream keeps that `HELLO` to itself and gives the answer. The handshake says
 //! another one, with the login, in one write with all that follows.
 //!
-//! A server that accepts no more clients says so before it has read anything. redis-rs drops an answer to nothing, so
-//! nothing is read before the handshake is written. What the server has said then answers the handshake's `HELLO`.
+//! A server that accepts no more clients says so before it has read anything. redis-rs drops what it reads before it
+//! has sent a request. So this stream reads nothing until the handshake is written. redis-rs then takes what the server
+//! has said for the answer to the handshake's `HELLO`.
 
 use std::io;
 use std::pin::Pin;
@@ -128,7 +129,7 @@ mod tests {
             agreed.read_exact(&mut one).now_or_never().unwrap().unwrap();
             assert_eq!(one, [*byte]);
         }
-        // What the server says before it was asked is read as an answer.
+        // What the server says before the first request is read after that request.
         far.write_all(b"-").now_or_never().unwrap().unwrap();
         let mut reading = Box::pin(agreed.read(&mut one));
         assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

@@ -26,7 +26,7 @@ pub(in crate::redis) struct Ahead {
 
 #[derive(Default)]
 struct State {
-    /// The number of the latest dial. An earlier one has nothing to say any more.
+    /// The number of the latest dial. What an earlier dial reports is ignored.
     dial: u64,
     stage: Stage,
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::runtime::an_instant;
 
-    /// A sentinel that names another master, or a second login, begins another dial.
+    /// Another dial begins if the sentinels name another master while the first dial is under way.
     #[test]
     fn only_the_latest_dial_counts() {
         let ahead = Ahead::default();

@@ -120,7 +120,7 @@ async fn login_as(
         None => target.dial(dialer, progress).await?,
     };
     progress.enter(Stage::Login);
-    // Once, also with two logins.
+    // Not called again if a second login follows.
     wishes.on_dialled.take().into_iter().for_each(|tell| tell());
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()

@@ -53,7 +53,7 @@ impl Link {
             Some(ahead) => ahead.take().await,
             None => None,
         };
-        // A runtime that did not run meanwhile has closed none.
+        // The task that closes an old stream does not run while the runtime stands still.
         let ahead = ahead.filter(|open| self.executor.now() < open.since + KEPT);
         let Some(Open { target, stream, .. }) = ahead else { return self.dial(wishes, progress).await };
         let wishes = Wishes { dialled: Some(target.resume(stream, progress)), ..wishes };
@@ -83,7 +83,7 @@ mod tests {
     use crate::config::Config;
     use crate::runtime::Executor;
 
-    /// The runtime may have stood still, and so the task that closes it.
+    /// The task that closes it does not run while the runtime stands still.
     #[test]
     fn a_stream_that_is_older_is_not_used() {
         for (age, dialled) in [(KEPT - Duration::from_millis(1), 0), (KEPT, 1)] {

@@ -1,6 +1,6 @@
 //! Retained holds of writers: those who wait ask their client, and a request that does not wait is told.
 
-use super::lab::{Permits, SPAN, writer};
+use super::lab::{FENCE, Permits, SPAN, writer};
 use crate::lab::{Acquired, Attempt, Inbox, RELEASED, State, attempt, grant};
 
 /// A read-write lock whose first client has a retained writer's hold and listens.
@@ -64,6 +64,27 @@ fn a_grant_from_the_queue_is_retained_too() {
     assert_eq!(lab.read(&inbox), [grant(&b, token)]);
     lab.acquire(&c);
     assert_eq!(lab.read(&inbox), [wanted(&b)]);
+}
+
+/// Its client hands out as many tokens.
+#[test]
+fn a_retained_writer_reserves_more_tokens() {
+    let mut lab = Permits::read_write();
+    let (a, b, reader) = (writer(1, 1).retained(), writer(2, 1).retained(), attempt(3, 1));
+    let counter = |lab: &mut Permits| -> u64 {
+        let key = lab.keys[FENCE].clone();
+        redis::cmd("GET").arg(key).query(&mut lab.connection).unwrap()
+    };
+    let token = lab.acquire(&a).token();
+    assert_eq!(counter(&mut lab), token + 511);
+    // A grant from the queue too.
+    let _inbox = lab.listen(2);
+    lab.acquire(&b);
+    assert_eq!(lab.release(&a), RELEASED);
+    let token = lab.token_of(&b);
+    assert_eq!(counter(&mut lab), token + 511);
+    assert_eq!(lab.release(&b), RELEASED);
+    assert_eq!(lab.acquire(&reader).token(), token + 511, "the last token of the last writer");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::super::super::super::dial::locate::Locate;
 use super::super::super::super::dial::wishes::Wishes;
 use super::super::super::super::link::ahead::KEPT;
 use super::super::super::super::login::{Credentials, Login};
@@ -11,19 +12,23 @@ use super::super::super::super::url::target::Target;
 use super::*;
 use crate::connection::Connection;
 
-/// A connection that dials ahead. The dial of the socket `unreached` gets no answer.
-fn connected_but(unreached: usize) -> (Scene, Single) {
+/// A connection that dials ahead, to where `locate` leads, after `prepare`.
+fn connected_to(locate: Arc<dyn Locate>, prepare: impl FnOnce(&Lab)) -> (Scene, Single) {
     let mut single = None;
     let scene = Scene::of(|lab, tasks| {
-        let node = &lab.nodes[&1];
-        node.alone.store(true, Ordering::SeqCst);
-        lab.unreached.store(unreached, Ordering::SeqCst);
-        let link = Link::new(lab.clone(), lab.clone(), Arc::new(Named::new(1)), &Config::default(), 7);
+        lab.nodes[&1].alone.store(true, Ordering::SeqCst);
+        prepare(lab);
+        let link = Link::new(lab.clone(), lab.clone(), locate, &Config::default(), 7);
         let link = Arc::new(link.dialling_ahead());
         single = lab.run(tasks, Single::connect(Arc::clone(&link))).ok().map(|(single, _)| single);
         link
     });
     (scene, single.expect("it connects"))
+}
+
+/// The dial of the socket `unreached` gets no answer.
+fn connected_but(unreached: usize) -> (Scene, Single) {
+    connected_to(Arc::new(Named::new(1)), |lab| lab.unreached.store(unreached, Ordering::SeqCst))
 }
 
 fn connected() -> (Scene, Single) {
@@ -187,15 +192,19 @@ impl Credentials for Rotating {
     }
 }
 
+/// A server whose credentials change.
+fn rotating() -> Arc<dyn Locate> {
+    let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
+    Arc::new(Arc::new(Target::of(&options.parts().unwrap()).unwrap()))
+}
+
 /// A connection whose login is refused may be subscribed all the same, as the default user. It proves nothing about the
 /// next one.
 #[test]
 fn a_socket_that_was_given_up_proves_nothing_about_the_next_one() {
     let mut scene = Scene::of(|lab, tasks| {
         lab.nodes[&1].alone.store(true, Ordering::SeqCst);
-        let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
-        let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
-        let (link, connecting) = lab.connect(Arc::new(target), &Config::default());
+        let (link, connecting) = lab.connect(rotating(), &Config::default());
         lab.run(tasks, connecting).unwrap().unwrap();
         link
     });
@@ -216,22 +225,12 @@ fn a_socket_that_was_given_up_proves_nothing_about_the_next_one() {
 
 #[test]
 fn a_second_login_dials_no_second_one_ahead() {
-    let mut single = None;
-    let mut scene = Scene::of(|lab, tasks| {
-        let node = &lab.nodes[&1];
-        node.alone.store(true, Ordering::SeqCst);
-        node.answers(|socket, words| {
+    let (mut scene, _single) = connected_to(rotating(), |lab| {
+        lab.nodes[&1].answers(|socket, words| {
             (socket == 1 && words[0] == "HELLO").then(|| Said::Now("-WRONGPASS no\r\n".to_owned()))
         });
-        let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
-        let target = Arc::new(Target::of(&options.parts().unwrap()).unwrap());
-        let link = Link::new(lab.clone(), lab.clone(), Arc::new(target), &Config::default(), 7);
-        let link = Arc::new(link.dialling_ahead());
-        single = lab.run(tasks, Single::connect(Arc::clone(&link))).ok().map(|(single, _)| single);
-        link
     });
     scene.sleep(ms(1));
-    assert!(single.is_some());
     assert_eq!(scene.node.sockets(), [2, 3]);
     assert!(scene.subscribe().is_ok());
     assert_eq!(scene.node.sockets(), [2, 3]);

@@ -1,4 +1,4 @@
-//! Servers that are replicas, and refuse.
+//! Servers that refuse a subscription because they are replicas.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_replica_is_no_refusal() {
         assert!(matches!(scene.next(&mut subscription), Notice::Gap));
     }
     assert_eq!(scene.node.sockets(), [1, 4]);
-    // One behind the commands is left.
+    // The connection for commands leaves a server that has become a replica.
     scene.serve(|socket, words| {
         (socket == 1 && words[0] == "PUBSUB").then(|| Said::Now("-MASTERDOWN a replica\r\n".to_owned()))
     });
@@ -26,7 +26,7 @@ fn a_replica_is_no_refusal() {
     assert_eq!(scene.link.current(), 2);
 }
 
-/// Sentinels explain it.
+/// Behind sentinels, the refusal comes with an explanation.
 #[test]
 fn a_replica_that_is_explained_is_no_refusal() {
     let mut scene = Scene::of(|lab, tasks| {
