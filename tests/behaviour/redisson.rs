@@ -120,7 +120,8 @@ async fn a_waiter_is_woken_by_the_release_and_not_by_the_lease(env: Env) {
 async fn a_waiter_is_served_when_the_lease_ends(env: Env) {
     let a = client(&env).await;
     for _ in 0..5 {
-        // One that has not listened before: a subscription that ends as the next one begins would be news, too.
+        // A client of its own for each round. One that still listens would hear the message of its last release, late,
+        // and ask once more.
         let b = client(&env).await;
         b.counts.reset();
         let left = a.redisson().lock("a").lock().expires_after(Duration::from_millis(150)).await.unwrap();
