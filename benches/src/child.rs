@@ -6,7 +6,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use crate::Result;
 
 /// The hidden first argument of a child.
-const CHILD: &str = "child";
+pub const CHILD: &str = "child";
 
 /// What this process was started for, if it is a child.
 pub fn task() -> Option<Vec<String>> {

@@ -40,7 +40,7 @@ impl CohortId {
 
     /// Whether a request is pointless while a member holds. It is not for a semaphore, because an operator may have
     /// stored a larger limit.
-    pub(super) fn is_exclusive(&self) -> bool {
+    pub(crate) fn is_exclusive(&self) -> bool {
         match self.keys.kind.claim(self.units) {
             Claim::Units { units, .. } => units == WRITE,
             Claim::Tokens(_) | Claim::Nothing => true,

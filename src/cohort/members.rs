@@ -94,6 +94,11 @@ impl<T> Cohort<T> {
         self.tickets.len()
     }
 
+    /// The tickets in Redis, oldest first.
+    pub(super) fn queued(&self) -> &[AttemptId] {
+        &self.tickets
+    }
+
     /// The wakers of all waiting members.
     pub(super) fn wakers(&mut self) -> impl Iterator<Item = Waker> {
         self.waiting.wakers()
@@ -151,7 +156,12 @@ impl<T> Change<'_, T> {
 
     /// Whether more members wait than the cohort has tickets.
     pub(crate) fn needs_turn(&self) -> bool {
-        self.cohort.waiting.len() > self.cohort.tickets.len()
+        self.wait_without_ticket() > 0
+    }
+
+    /// How many more members wait than the cohort has tickets.
+    pub(crate) fn wait_without_ticket(&self) -> usize {
+        self.cohort.waiting.len().saturating_sub(self.cohort.tickets.len())
     }
 
     /// Whether no member waits, so that there is no ticket either.
@@ -162,6 +172,11 @@ impl<T> Change<'_, T> {
     /// The number of an attempt id that the cohort holds. If it holds several, it can be any of them.
     pub(crate) fn one_held(&self) -> Option<u64> {
         self.cohort.one_held()
+    }
+
+    /// The numbers of all attempt ids that the cohort holds.
+    pub(crate) fn held(&self) -> impl Iterator<Item = u64> {
+        self.cohort.holding.iter().copied()
     }
 
     pub(crate) fn is_held(&self, hold: u64) -> bool {

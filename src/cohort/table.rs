@@ -99,6 +99,11 @@ impl<T> Cohorts<T> {
         self.last_member
     }
 
+    /// The tickets of the cohort in Redis, oldest first.
+    pub(crate) fn queued(&self, id: &CohortId) -> &[AttemptId] {
+        self.cohorts.get(id).map_or(&[], Cohort::queued)
+    }
+
     /// The number of waiting members.
     pub(crate) fn waiting(&self, id: &CohortId) -> usize {
         self.cohorts.get(id).map_or(0, Cohort::waiting)

@@ -169,6 +169,7 @@ impl Watchdog {
         if let Some(
             AskedAhead::Granted { now: server, .. }
             | AskedAhead::Queued { now: server }
+            | AskedAhead::Wanted { now: server }
             | AskedAhead::NotHeld { now: server }
             | AskedAhead::Stale { now: server },
         ) = answer

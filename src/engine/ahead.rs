@@ -7,12 +7,13 @@
 //! | queued | gone when the hold ends, and the ticket belongs to the cohort from then on. If it is granted before, the server is asked about the hold, which has gone there |
 //! | refused | gone when the hold ends |
 //!
-//! Locks and writers ask ahead. A cohort of a semaphore does not: while members wait, it has a ticket in the queue,
-//! because there may be room for another hold. The request that ends a budget grants that ticket, if it is the first.
+//! A cohort of a lock or of writers asks ahead if its grant was the answer to a request, so that it was alone. A grant
+//! from the queue is used up, and the hold released and queued up for in one request: that costs less, and delays the
+//! others less, than asking to be told that they wait.
 //!
-//! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used
-//! up, and the hold released and queued up for in one request: that costs less, and delays the others less, than asking
-//! to be told that they wait.
+//! A cohort of a semaphore has a ticket in the queue while members wait, because there may be room for another hold. So
+//! a grant from the queue does not show that others wait, and the cohort asks after each grant. Its own tickets go with
+//! the request, because they do not count as others', and none is queued for it: it opens no attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,14 @@ use rustc_hash::FxHashMap;
 use crate::cohort::budget::HandoffBudget;
 use crate::engine::lease::Hold;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::AheadArgs;
+use crate::protocol::dispatch::{AheadArgs, Place};
 use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
+use crate::protocol::ticket::Ticket;
+
+/// The most tickets of a cohort that go with a request. The server takes the rest for tickets of others. A cohort has
+/// more only while it ends many holds at the same time.
+const MOST_OWN: usize = 16;
 
 /// A request for the next budget of a hold, sent before the present budget is used up.
 #[derive(Clone, Debug)]
@@ -36,22 +42,30 @@ pub(crate) struct Ask {
     pub(crate) lease: Duration,
     /// The hand-off budget that the hold has now.
     pub(crate) budget: HandoffBudget,
-    /// The attempt that queues up if other clients wait.
-    pub(crate) attempt: AttemptId,
+    /// The attempt that queues up if other clients wait. `None` for a semaphore.
+    pub(crate) attempt: Option<AttemptId>,
+    /// The tickets that the cohort of a semaphore has in the queue.
+    own: Vec<Ticket>,
 }
 
 impl Ask {
     /// Keeps no reference to the hold, so that it is handed off in place meanwhile: see [`Hold::pass_on`].
-    pub(crate) fn new(hold: &Hold, budget: HandoffBudget, attempt: AttemptId) -> Self {
+    pub(crate) fn new(hold: &Hold, budget: HandoffBudget, attempt: Option<AttemptId>) -> Self {
         let Hold { keys, id, amount, lease, .. } = hold;
-        Self { keys: keys.clone(), held: *id, amount: *amount, lease: *lease, budget, attempt }
+        Self { keys: keys.clone(), held: *id, amount: *amount, lease: *lease, budget, attempt, own: Vec::new() }
     }
 
-    pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs {
-        let budget = self.budget.next();
-        let amount = self.keys.kind.claim(self.amount).amount_for(budget);
-        let ticket = self.keys.kind.ticket(self.attempt, self.lease, amount);
-        AheadArgs { held: self.held, known: self.budget.known(), budget, ticket, not_after }
+    /// The tickets of the cohort, oldest first.
+    pub(super) fn set_own(&mut self, tickets: impl Iterator<Item = Ticket>) {
+        self.own = tickets.take(MOST_OWN).collect();
+    }
+
+    pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs<'_> {
+        let (kind, budget) = (self.keys.kind, self.budget.next());
+        let place = self.attempt.map_or(Place::Has(&self.own), |attempt| {
+            Place::Next(kind.ticket(attempt, self.lease, kind.claim(self.amount).amount_for(budget)))
+        });
+        AheadArgs { held: self.held, known: self.budget.known(), lease: self.lease, budget, place, not_after }
     }
 }
 
@@ -61,29 +75,37 @@ pub(super) enum Ahead {
     /// The request is sent and has no answer yet. With `is_parked`, the present budget is used up and no member has the
     /// hold.
     UnderWay {
-        attempt: AttemptId,
+        attempt: Option<AttemptId>,
         is_parked: bool,
     },
     /// The hold ended before the watchdog saw the request.
     Unsent(AttemptId),
     Granted(HandoffBudget),
     Queued(AttemptId),
-    /// No request is made for this hold. It was granted from the queue, where others are likely to wait, or a request
-    /// had no answer.
+    /// No request is made for this hold. It was granted from the queue, where others are likely to wait, the server has
+    /// said that they do, or a request had no answer.
     Refused,
+}
+
+impl Ahead {
+    fn is_parked(&self) -> bool {
+        matches!(self, Self::UnderWay { is_parked: true, .. })
+    }
 }
 
 /// The requests for next budgets, by the number of their hold.
 #[derive(Debug, Default)]
 pub(super) struct Aheads {
     asked: FxHashMap<u64, Ahead>,
+    /// How many of them are parked.
+    parked: usize,
     /// The requests that the watchdog has not seen yet.
     added: Vec<Ask>,
 }
 
 impl Aheads {
     pub(super) fn begin(&mut self, ask: Ask) {
-        self.asked.insert(ask.held.n, Ahead::UnderWay { attempt: ask.attempt, is_parked: false });
+        self.set(ask.held.n, Ahead::UnderWay { attempt: ask.attempt, is_parked: false });
         self.added.push(ask);
     }
 
@@ -102,51 +124,61 @@ impl Aheads {
     /// Whether this attempt is the one that was opened by the request of the hold, and may be queued.
     pub(super) fn is_for(&self, n: u64, id: AttemptId) -> bool {
         match self.asked.get(&n) {
-            Some(Ahead::UnderWay { attempt, .. } | Ahead::Queued(attempt)) => *attempt == id,
+            Some(Ahead::UnderWay { attempt, .. }) => *attempt == Some(id),
+            Some(Ahead::Queued(attempt)) => *attempt == id,
             _ => false,
         }
     }
 
     /// Records that the present budget is used up before the answer has come. `false`: no answer will come.
     pub(super) fn park(&mut self, n: u64) -> bool {
-        let ahead = self.asked.get_mut(&n);
-        if let Some(Ahead::UnderWay { is_parked, .. }) = ahead {
-            *is_parked = true;
-            return true;
-        }
-        false
+        let Some(Ahead::UnderWay { attempt, .. }) = self.asked.get(&n) else { return false };
+        self.set(n, Ahead::UnderWay { attempt: *attempt, is_parked: true });
+        true
+    }
+
+    pub(super) fn is_any_parked(&self) -> bool {
+        self.parked > 0
     }
 
     pub(super) fn is_parked(&self, n: u64) -> bool {
-        matches!(self.asked.get(&n), Some(Ahead::UnderWay { is_parked: true, .. }))
+        self.asked.get(&n).is_some_and(Ahead::is_parked)
     }
 
     pub(super) fn set(&mut self, n: u64, ahead: Ahead) {
-        self.asked.insert(n, ahead);
+        self.parked += usize::from(ahead.is_parked());
+        let before = self.asked.insert(n, ahead);
+        self.parked -= before.map_or(0, |before| usize::from(before.is_parked()));
+    }
+
+    fn take(&mut self, n: u64) -> Option<Ahead> {
+        let ahead = self.asked.remove(&n)?;
+        self.parked -= usize::from(ahead.is_parked());
+        Some(ahead)
     }
 
     /// Takes the budget that was granted ahead.
     pub(super) fn take_granted(&mut self, n: u64) -> Option<HandoffBudget> {
         let Some(Ahead::Granted(budget)) = self.asked.get(&n) else { return None };
         let budget = *budget;
-        self.asked.remove(&n);
+        self.take(n);
         Some(budget)
     }
 
     /// Ends the hold, and returns the state of its request.
     pub(super) fn end(&mut self, n: u64) -> Option<Ahead> {
-        let ahead = self.asked.remove(&n)?;
+        let ahead = self.take(n)?;
         let under_way = self.added.len();
         self.added.retain(|ask| ask.held.n != n);
         match ahead {
-            Ahead::UnderWay { attempt, .. } if self.added.len() < under_way => Some(Ahead::Unsent(attempt)),
+            Ahead::UnderWay { attempt, .. } if self.added.len() < under_way => attempt.map(Ahead::Unsent),
             ahead => Some(ahead),
         }
     }
 
     /// The number of attempts that were opened by such requests and belong to no cohort yet.
     pub(super) fn attempts(&self) -> usize {
-        let opened = |ahead: &&Ahead| matches!(ahead, Ahead::UnderWay { .. } | Ahead::Queued(_));
+        let opened = |ahead: &&Ahead| matches!(ahead, Ahead::UnderWay { attempt: Some(_), .. } | Ahead::Queued(_));
         self.asked.values().filter(opened).count()
     }
 

@@ -137,7 +137,7 @@ impl State {
         self.holds.insert(&hold, deadline, now);
         if let Some((cohort, member)) = cohort {
             self.cohorts.set_held(&cohort, member, id.n);
-            if queued_at.is_some() {
+            if queued_at.is_some() && cohort.is_exclusive() {
                 self.aheads.set(id.n, Ahead::Refused);
             }
             if id.is_retained() && (wanted || !at_first) && !mutant::on(Mutant::QueuedGrantKept) {

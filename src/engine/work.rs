@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cohort::id::CohortId;
 use crate::engine::ahead::Ask;
 use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::{Hold, Loss};
@@ -54,7 +55,11 @@ impl State {
         let cleanups = self.cleanups.start();
         let is_capped = self.attempts.heartbeats.is_capped(now) || self.cleanups.is_capped();
         let confirm = self.confirmations.start();
-        let ahead = self.aheads.start();
+        let mut ahead = self.aheads.start();
+        for ask in ahead.iter_mut().filter(|ask| ask.attempt.is_none()) {
+            let own = self.cohorts.queued(&CohortId::of(&ask.keys, ask.amount)).iter();
+            ask.set_own(own.filter_map(|id| Some(self.attempts.get(id.n)?.ticket(*id))));
+        }
         // A timer stays set even if its reason is gone by now. Otherwise the watchdog would be woken for each of many
         // holds that come and go one after the other.
         let next = self.next().or(self.armed.filter(|armed| *armed > now));

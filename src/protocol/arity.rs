@@ -19,7 +19,7 @@ use super::names::{Page, PrimitiveKind, Wanted};
 use super::once::RunEnd;
 use super::permits::Permits;
 use super::rate::{self, TakeArgs};
-use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
+use super::resource::{AcquireArgs, AheadArgs, Place, RenewArgs};
 use super::token::Token;
 use super::vote::{TurnArgs, VoteArgs};
 use super::{barrier, client, election, mutex, names, once, redisson, shared_counter, timed_permits, vote};
@@ -49,8 +49,10 @@ impl Calls {
             let Some(held) = resource.held() else { return };
             self.add(held.release(&keys, SITE, id, true));
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
-            let ahead = AheadArgs { held: id, known: Token::new(1), budget: 2, ticket, not_after: 0 };
-            held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
+            for place in [Place::Next(ticket), Place::Has(&[ticket; REPEATS])] {
+                let ahead = AheadArgs { held: id, known: Token::new(1), lease: LEASE, budget: 2, place, not_after: 0 };
+                held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
+            }
             let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE, extended: true };
             self.add(held.renew(&[renewal; REPEATS]));
         });

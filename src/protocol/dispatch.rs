@@ -15,7 +15,7 @@ use super::kind::Kind;
 use super::mutex;
 use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed};
 use super::resource::Held;
-pub(crate) use super::resource::{AcquireArgs, AheadArgs, RenewArgs, TicketArgs};
+pub(crate) use super::resource::{AcquireArgs, AheadArgs, Place, RenewArgs, TicketArgs};
 use super::ticket::{Claim, Ticket};
 
 impl Kind {
@@ -66,7 +66,7 @@ impl Scripts<'_> {
     }
 
     /// Asks for the next hand-off budget of a hold that continues.
-    pub(crate) async fn ask_ahead(self, keys: &Keys, args: AheadArgs) -> Result<AskedAhead, Failure> {
+    pub(crate) async fn ask_ahead(self, keys: &Keys, args: AheadArgs<'_>) -> Result<AskedAhead, Failure> {
         self.send(keys.kind.held_if(|held| held.ask_ahead(keys, args))?).await
     }
 

@@ -85,7 +85,7 @@ impl Held for Leading {
     }
 
     /// Candidates form no cohorts.
-    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs<'_>) -> Option<ScriptCall<'a, AskedAhead>> {
         None
     }
 

@@ -73,7 +73,7 @@ pub(super) const SEMAPHORE: Facts = Facts {
     joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
     retains: |_| false,
-    asks_ahead: false,
+    asks_ahead: true,
     has_queue: true,
     claim: |units, limit| Claim::Units { units, limit: limit.unwrap_or(units) },
 };
@@ -136,6 +136,7 @@ pub(super) const TIMED_PERMIT: Facts = Facts {
     suffixes: &[""],
     renewed: &[],
     joins_cohort: |_| false,
+    asks_ahead: false,
     has_queue: false,
     ..SEMAPHORE
 };

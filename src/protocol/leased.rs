@@ -11,7 +11,7 @@ use super::reply::{
     Acquired, AskedAhead, Cancelled, Released, Requeued, Timed, acquired, asked_ahead, cancelled, heartbeat_reply,
     released, requeued,
 };
-use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, Resource, TicketArgs};
+use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, Place, Resource, TicketArgs};
 use super::script::Script;
 use super::ticket::Ticket;
 
@@ -24,6 +24,8 @@ pub(super) struct LeaseScripts {
     pub(super) drop_waiters: &'static LazyLock<Script>,
     /// `None`: a hold has no parts.
     pub(super) give_back: Option<&'static LazyLock<Script>>,
+    /// `None`: a cohort that holds has no ticket.
+    pub(super) go_on: Option<&'static LazyLock<Script>>,
     pub(super) heartbeat: &'static LazyLock<Script>,
     pub(super) release: &'static LazyLock<Script>,
     pub(super) renew: &'static LazyLock<Script>,
@@ -80,17 +82,25 @@ impl Held for Leased {
         call.id(id).limit(self.limit).site(site).next(site, Some(next))
     }
 
-    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs<'_>) -> Option<ScriptCall<'a, AskedAhead>> {
         if !keys.kind.asks_ahead() {
             return None;
         }
+        let ticket = match args.place {
+            Place::Next(ticket) => ticket,
+            Place::Has(tickets) => {
+                let call = ScriptCall::new(self.scripts.go_on?, keys.all(), asked_ahead);
+                let call = call.id(args.held).millis(args.lease).limit(self.limit);
+                return Some(tickets.iter().fold(call, ScriptCall::ticket));
+            }
+        };
         let call = ScriptCall::new(self.scripts.ask_ahead, keys.all(), asked_ahead)
             .id(args.held)
             .number(args.known.get())
-            .millis(args.ticket.lease)
+            .millis(args.lease)
             .number(args.budget)
-            .ticket(&args.ticket)
-            .millis(args.ticket.ttl())
+            .ticket(&ticket)
+            .millis(ticket.ttl())
             .number(args.not_after);
         Some(call)
     }

@@ -34,6 +34,7 @@ pub(super) const MUTEX: Leased = Leased {
         cancel: &CANCEL,
         drop_waiters: &DROP_WAITERS,
         give_back: None,
+        go_on: None,
         heartbeat: &HEARTBEAT,
         release: &RELEASE,
         renew: &RENEW,

@@ -78,7 +78,7 @@ impl Held for Shared {
         self.release(keys, site, id, false).read_as(released_only)
     }
 
-    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs<'_>) -> Option<ScriptCall<'a, AskedAhead>> {
         None
     }
 

@@ -84,6 +84,10 @@ pub(crate) enum AskedAhead {
     Queued {
         now: ServerMillis,
     },
+    /// Others wait, or more is held than the limit in force allows. Nothing was queued.
+    Wanted {
+        now: ServerMillis,
+    },
     NotHeld {
         now: ServerMillis,
     },
@@ -244,6 +248,7 @@ pub(in crate::protocol) fn asked_ahead(fields: &mut Fields<'_>) -> Option<AskedA
     Some(match fields.word()? {
         "GRANTED" => AskedAhead::Granted { token: fields.token()?, now: fields.number()? },
         "QUEUED" => AskedAhead::Queued { now: fields.number()? },
+        "WANTED" => AskedAhead::Wanted { now: fields.number()? },
         "NOT_HELD" => AskedAhead::NotHeld { now: fields.number()? },
         "STALE" => AskedAhead::Stale { now: fields.number()? },
         _ => return None,

@@ -29,15 +29,24 @@ pub(crate) struct AcquireArgs {
 
 /// The arguments of a request for the next hand-off budget, which a cohort sends while it holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AheadArgs {
+pub(crate) struct AheadArgs<'a> {
     pub(crate) held: AttemptId,
     /// The token of the hold in the server, which is the first one of the present budget.
     pub(crate) known: Token,
+    pub(crate) lease: Duration,
     /// How many guards the budget is to serve.
     pub(crate) budget: u32,
-    /// The ticket that queues up if others wait.
-    pub(crate) ticket: Ticket,
+    pub(crate) place: Place<'a>,
     pub(crate) not_after: ServerMillis,
+}
+
+/// The place of a cohort in the queue while it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// It has none. This ticket queues up if others wait.
+    Next(Ticket),
+    /// It has these tickets in the queue, because there may be room for another hold. Nothing queues up.
+    Has(&'a [Ticket]),
 }
 
 /// A ticket with its time to live.
@@ -85,7 +94,7 @@ pub(crate) trait Held {
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued>;
 
     /// Asks for the next hand-off budget of a hold that continues. `None`: there is no such script.
-    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>>;
+    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs<'_>) -> Option<ScriptCall<'a, AskedAhead>>;
 
     /// Removes tickets from a part of the queue, and tells their clients. `None`: there is no queue.
     fn drop_waiters<'a>(

@@ -104,7 +104,7 @@ impl Held for TimedPermit {
         end(keys, site, id, self.keep).read_as(released_only)
     }
 
-    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+    fn ask_ahead<'a>(&self, _: &'a Keys, _: AheadArgs<'_>) -> Option<ScriptCall<'a, AskedAhead>> {
         None
     }
 

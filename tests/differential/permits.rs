@@ -111,6 +111,10 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         ticket_ttl(),
         not_after(),
     ];
+    let own = vec(ticket(at), 0..3);
+    let go_on = (attempt_id(), lease(), limit(at), own).prop_map(move |(id, lease, limit, own)| {
+        ("permit_go_on", keys_from(at, 5), [vec![id, lease, limit], own].concat())
+    });
     let set_limit = vec![
         mostly(&["1", "2", "3", "5"], &["0", "-1", "x", "", "1048576", "1e2"]),
         not_after(),
@@ -126,6 +130,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         1 => of("permit_limit", set_limit),
         2 => of("permit_drain", drain),
         2 => of("permit_give_back", give_back),
+        2 => go_on,
     ];
     let of_writers = prop_oneof![2 => inspect.clone(), 3 => of("permit_ask_ahead", ask_ahead)];
     prop_oneof![

@@ -8,6 +8,7 @@ mod drain;
 mod duplicates;
 mod force_release;
 mod give_back;
+mod go_on;
 mod half_state;
 mod heartbeat;
 pub mod lab;

@@ -95,6 +95,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("busy_cohort", |stage| Box::pin(cohort::busy_cohort(stage))),
     ("downgraded_cohort", |stage| Box::pin(cohort::downgraded_cohort(stage))),
     ("busy_writers", |stage| Box::pin(cohort::busy_writers(stage))),
+    ("busy_permits", |stage| Box::pin(cohort::busy_permits(stage))),
     ("slow_cohort", |stage| Box::pin(cohort::slow_cohort(stage))),
     ("robbed_cohort", |stage| Box::pin(cohort::robbed_cohort(stage))),
     ("lost_before_ahead", |stage| Box::pin(cohort::lost_before_ahead(stage))),

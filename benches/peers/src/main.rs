@@ -1,21 +1,25 @@
 //! bowline beside other locks on Redis, in the same run and by turns.
 //!
-//! `cargo run --release -- [part of a case's name]... [pairs=2000] [seconds=2] [slices=3]`, in `benches/peers`
+//! `cargo run --release -- [part of a case's name]... [pairs=2000] [seconds=2] [slices=3] [clients=30]
+//! [holds=10000]`, in `benches/peers`
 
 use std::slice;
 use std::time::Duration;
 
-use bowline_benches::Result;
 use bowline_benches::args::Args;
 use bowline_benches::report::Report;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
+use bowline_benches::{Result, child};
 
 mod chart;
+mod client;
 mod contender;
 mod counts;
 mod majority;
+mod own;
 mod peer;
+mod program;
 mod redisson;
 mod runner;
 
@@ -30,13 +34,17 @@ const BLOCK: u32 = 100;
 const TASKS: [usize; 2] = [8, 64];
 
 fn main() -> Result<()> {
-    let args = Args::parse(&["pairs", "seconds", "slices"])?;
+    if let Some(task) = child::task() {
+        return own::work(&task);
+    }
+    let args = Args::parse(&["pairs", "seconds", "slices", "clients", "holds"])?;
     let server = Server::find()?;
     let masters = Server::start_three()?;
     let report = Runtime::TokioMulti.run(|_| async move {
         let mut report = Report::default();
         let mut on_one = Scene { name: "", servers: slice::from_ref(&server), peers: Peer::ALL.to_vec() };
         on_one.leave_out_missing(&args).await;
+        client::measure(&server, &on_one.peers, &args, &mut report).await?;
         let over_all = Scene { name: "masters-", servers: &masters, peers: Peer::OVER_ALL.to_vec() };
         for scene in [on_one, over_all] {
             scene.pairs(&args, &mut report).await?;
@@ -69,9 +77,8 @@ impl Scene<'_> {
             let mut cases = TASKS.map(contended).into_iter().chain(["pair".to_owned()]);
             peer.is_redisson() && cases.any(|what| args.wants(&self.case(&what, **peer)))
         };
-        if self.peers.iter().any(|peer| wanted(&peer))
-            && let Err(reason) = redisson::build().await
-        {
+        let is_wanted = self.peers.iter().any(|peer| wanted(&peer)) || client::wants_redisson(args);
+        if is_wanted && let Err(reason) = redisson::build().await {
             println!("skipped: Redisson, which needs a JDK 17, Maven and once the network: {reason}");
             self.peers.retain(|peer| !peer.is_redisson());
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bowline_benches::Result;
 use bowline_benches::measure::Samples;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::program::Program;
 use crate::runner::Turn;
 
 /// The Maven project.
@@ -16,9 +16,6 @@ const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/redisson");
 
 /// The first build downloads Redisson.
 const BUILD: Duration = Duration::from_secs(300);
-
-/// How long the program may take until it has connected.
-const START: Duration = Duration::from_secs(60);
 
 /// Builds the program. The error says in one line what is missing.
 pub(crate) async fn build() -> Result<(), String> {
@@ -40,53 +37,37 @@ async fn output_of(program: &str, args: &[&str]) -> Result<(), String> {
     Err(format!("{program} {}: {}: {why}", args.join(" "), output.status))
 }
 
-/// The program with one lock. It is killed when this is dropped, and ends when its input does.
-pub(crate) struct Redisson {
-    _process: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
+/// The program with one lock.
+pub(crate) struct Redisson(Program);
 
 impl Redisson {
     /// Starts the program for the lock of this name, of the kind `lock` or `fair`.
     pub(crate) async fn start(url: &str, kind: &str, name: &str) -> Result<Self> {
-        let mut process = Command::new("java")
-            .args(["-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "target/classes:target/lib/*"])
-            .args(["bowline.Peer", url.trim_end_matches('/'), kind, name])
-            .current_dir(DIRECTORY)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err("a child without pipes".into());
-        };
-        let mut program = Self { _process: process, input, output: BufReader::new(output).lines() };
-        let ready =
-            timeout(START, program.line()).await.map_err(|_| format!("Redisson: not ready after {START:?}"))??;
-        if ready == "ready" { Ok(program) } else { Err(format!("Redisson's program said {ready:?}").into()) }
+        Ok(Self(program(url, kind, name).await?))
     }
 
     /// The times of that many pairs of acquire and release.
     pub(crate) async fn pairs(&mut self, count: u32) -> Result<Samples> {
-        self.send(format!("pairs {count}\n")).await?;
-        Ok(Samples::from_text(&self.line().await?)?)
+        self.0.send(format!("pairs {count}\n")).await?;
+        Ok(Samples::from_text(&self.0.line().await?)?)
     }
 
     /// That many threads want the lock all the time.
     pub(crate) async fn turn(&mut self, threads: usize, time: Duration) -> Result<Turn> {
-        self.send(format!("turn {threads} {}\n", time.as_millis())).await?;
-        let counts = self.line().await?.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        let hand_overs = self.line().await?.parse()?;
-        let waits = Samples::from_text(&self.line().await?)?;
+        self.0.send(format!("turn {threads} {}\n", time.as_millis())).await?;
+        let counts = self.0.line().await?.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let hand_overs = self.0.line().await?.parse()?;
+        let waits = Samples::from_text(&self.0.line().await?)?;
         Ok(Turn { counts, hand_overs, waits })
     }
+}
 
-    async fn send(&mut self, line: String) -> Result<()> {
-        Ok(self.input.write_all(line.as_bytes()).await?)
-    }
-
-    async fn line(&mut self) -> Result<String> {
-        self.output.next_line().await?.ok_or_else(|| "Redisson's program has ended".into())
-    }
+/// The Java program.
+pub(crate) async fn program(url: &str, kind: &str, name: &str) -> Result<Program> {
+    let mut command = Command::new("java");
+    command
+        .args(["-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "target/classes:target/lib/*"])
+        .args(["bowline.Peer", url.trim_end_matches('/'), kind, name])
+        .current_dir(DIRECTORY);
+    Program::start(command).await
 }

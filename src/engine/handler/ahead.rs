@@ -33,7 +33,7 @@ impl State {
             self.attempts.silence.ends();
         }
         if let Some(AskedAhead::NotHeld { .. }) = answer {
-            self.attempts.remove(ask.attempt.n);
+            ask.attempt.and_then(|attempt| self.attempts.remove(attempt.n));
             self.aheads.set(ask.held.n, Ahead::Refused);
             self.hold_handler().lose_and_clean_up(ask.held.n, Loss::Gone, now);
             return;
@@ -57,9 +57,9 @@ impl Assets<'_> {
     ) {
         let n = ask.held.n;
         let Some(mut hold) = self.holds.get(n).cloned() else { return };
-        match answer {
-            Some(AskedAhead::Granted { token, .. }) => {
-                self.attempts.remove(ask.attempt.n);
+        match (answer, ask.attempt) {
+            (Some(AskedAhead::Granted { token, .. }), attempt) => {
+                attempt.and_then(|attempt| self.attempts.remove(attempt.n));
                 self.holds.set_extended(&hold, hold.lease, sent, now);
                 self.aheads.set(n, Ahead::Granted(ask.budget.renewed(token, is_parked, now)));
                 if is_parked {
@@ -69,18 +69,24 @@ impl Assets<'_> {
                     }
                 }
             }
-            Some(AskedAhead::Queued { .. }) => {
+            (Some(AskedAhead::Queued { .. }), Some(attempt)) => {
                 let queued = Queued { sent, asked: 1, holder_left: None, call_again: false };
-                self.attempts.set_queued(ask.attempt, queued, now);
-                self.aheads.set(n, Ahead::Queued(ask.attempt));
+                self.attempts.set_queued(attempt, queued, now);
+                self.aheads.set(n, Ahead::Queued(attempt));
                 self.idles.set_wanted(n);
                 if is_parked || self.idles.is_idle(n) {
                     self.release(cohort, &hold, now);
                 }
             }
-            Some(AskedAhead::Stale { .. } | AskedAhead::NotHeld { .. }) | None => {
-                // The server may still execute a copy of the request.
-                self.give_up_ahead(ask, now);
+            (answer, attempt) => {
+                if let Some(AskedAhead::Wanted { .. }) = answer {
+                    self.idles.set_wanted(n);
+                }
+                self.aheads.set(n, Ahead::Refused);
+                if let Some(attempt) = attempt {
+                    // The server may still execute a copy of the request.
+                    self.give_up_ahead(attempt, now);
+                }
                 if is_parked && let Some(turn) = self.requeue(&hold, now) {
                     cohort.end_hold(n);
                     self.end_ahead(cohort, n, now);
@@ -90,9 +96,8 @@ impl Assets<'_> {
         }
     }
 
-    fn give_up_ahead(&mut self, ask: &Ask, now: Instant) {
-        self.aheads.set(ask.held.n, Ahead::Refused);
-        AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(ask.attempt, true, now);
+    fn give_up_ahead(&mut self, attempt: AttemptId, now: Instant) {
+        AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(attempt, true, now);
     }
 
     /// Returns the hold of the next member, if the budget allows a hand-off and enough of the lease is left. Asks for
@@ -110,9 +115,12 @@ impl Assets<'_> {
         // A lease that replicas must acknowledge must not be renewed by a request that does not wait for them.
         let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0;
         if may_ask && budget.is_half_used(now) && self.aheads.get(hold.id.n).is_none() {
-            let amount = hold.keys.kind.claim(hold.amount).amount_for(budget.next());
-            let attempt = Attempt::new(&hold.keys, amount, hold.lease, now);
-            let attempt = self.attempts.open(attempt, |n| self.holds.is_held(n));
+            let is_exclusive = CohortId::of(&hold.keys, hold.amount).is_exclusive();
+            let attempt = is_exclusive.then(|| {
+                let amount = hold.keys.kind.claim(hold.amount).amount_for(budget.next());
+                let attempt = Attempt::new(&hold.keys, amount, hold.lease, now);
+                self.attempts.open(attempt, |n| self.holds.is_held(n))
+            });
             self.aheads.begin(Ask::new(&hold, budget, attempt));
         }
         Some(Turn::Held { hold, budget, was_idle: false })
@@ -151,10 +159,15 @@ impl Assets<'_> {
         Some(Turn::Attempt(AttemptHandoff { before, ..AttemptHandoff::new(id, amount) }))
     }
 
-    /// Releases the holds that are kept for an answer, because no member waits for it any more.
+    /// Releases holds that are kept for an answer, if no member is left that they could go to.
     pub(in crate::engine) fn release_parked(&mut self, cohort: &mut Change<'_, Given>, now: Instant) {
-        let parked = cohort.one_held().filter(|n| self.aheads.is_parked(*n));
-        if let Some(hold) = parked.and_then(|n| self.holds.get(n).cloned()) {
+        if !self.aheads.is_any_parked() {
+            return;
+        }
+        let parked = cohort.held().filter(|n| self.aheads.is_parked(*n));
+        let parked = parked.skip(cohort.wait_without_ticket());
+        let surplus: Vec<_> = parked.filter_map(|n| self.holds.get(n).cloned()).collect();
+        for hold in surplus {
             self.release(cohort, &hold, now);
         }
     }
@@ -185,7 +198,9 @@ impl Assets<'_> {
         self.idles.end(n);
         match self.aheads.end(n) {
             Some(Ahead::UnderWay { attempt, .. }) => {
-                AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(attempt, true, now);
+                if let Some(attempt) = attempt {
+                    self.give_up_ahead(attempt, now);
+                }
             }
             Some(Ahead::Unsent(attempt)) => drop(self.attempts.remove(attempt.n)),
             Some(Ahead::Queued(attempt)) => {

@@ -183,9 +183,7 @@ impl Assets<'_> {
             self.give(cohort, given, now);
         }
         self.give_up_surplus(cohort, now);
-        if !cohort.needs_turn() {
-            self.release_parked(cohort, now);
-        }
+        self.release_parked(cohort, now);
     }
 
     /// Gives the attempt to a member if its outcome is known and its ticket belongs to the cohort.

@@ -5,8 +5,10 @@ use super::*;
 use crate::engine::ahead::Ask;
 use crate::protocol::message::Message;
 use crate::protocol::reply::AskedAhead;
+use crate::protocol::ticket::Claim;
 
 mod permits;
+mod semaphore;
 
 const NEXT: Token = Token::new(1000);
 const GRANTED: Option<AskedAhead> = Some(AskedAhead::Granted { token: NEXT, now: 1 });
@@ -15,6 +17,11 @@ const QUEUED: Option<AskedAhead> = Some(AskedAhead::Queued { now: 1 });
 /// The hold of the cohort has two tokens.
 fn cohort(kind: Kind, others: usize) -> Cohort {
     cohort_with(kind, 2, others)
+}
+
+/// A budget of permits that allows one more hand-off. A real one is larger.
+fn small_budget(cohort: &Cohort) -> HandoffBudget {
+    HandoffBudget::of(Claim::Tokens(2), cohort.hold.token(), cohort.setup.now, SECOND)
 }
 
 impl Cohort {
@@ -91,7 +98,7 @@ fn a_budget_is_used_up_before_the_next_one_begins() {
     let mut work = cohort.setup.engine.work(cohort.setup.now);
     assert_eq!(work.ahead.len(), 1, "half of its time has passed");
     assert!(!cohort.hand_off(&mut hold, budget), "no member waits");
-    assert_eq!(cohort.cancelled(), [work.ahead.remove(0).attempt]);
+    assert_eq!(cohort.cancelled(), [work.ahead.remove(0).attempt.unwrap()]);
     cohort.ends(&hold);
 }
 
@@ -116,12 +123,12 @@ fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
     assert!(!cohort.hand_off(&mut hold, budget));
     assert!(cohort.poll(1).is_none());
     let grant = Outcome::Granted { token: NEXT, counted_from: cohort.setup.now };
-    cohort.setup.engine.change(|state| state.handoff_handler().decide(ask.attempt, grant, cohort.setup.now));
+    cohort.setup.engine.change(|state| state.handoff_handler().decide(ask.attempt.unwrap(), grant, cohort.setup.now));
     match cohort.poll(1) {
-        Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt && handoff.is_decided),
+        Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt.unwrap() && handoff.is_decided),
         turn => panic!("{turn:?}"),
     }
-    cohort.setup.engine.drop_pending(ask.attempt, None, cohort.setup.now);
+    cohort.setup.engine.drop_pending(ask.attempt.unwrap(), None, cohort.setup.now);
     cohort.ends(&hold);
 }
 
@@ -142,7 +149,7 @@ fn a_ticket_queued_ahead_that_is_granted_has_the_hold_checked_at_once() {
         }
         cohort.setup.now = sent + SECOND;
         let now = cohort.setup.now;
-        cohort.setup.engine.deliver(Message::Granted { id: ask.attempt, token: NEXT, at: u64::MAX }, now);
+        cohort.setup.engine.deliver(Message::Granted { id: ask.attempt.unwrap(), token: NEXT, at: u64::MAX }, now);
         if under_way {
             // As of before the grant.
             cohort.setup.engine.renewed(sent, now, std::slice::from_ref(&hold), &[]);
@@ -154,11 +161,13 @@ fn a_ticket_queued_ahead_that_is_granted_has_the_hold_checked_at_once() {
         assert_eq!(hold.loss(now), (!is_held).then_some(Loss::Gone));
         match cohort.poll(1) {
             None => assert!(is_held),
-            Some(Turn::Attempt(turn)) => assert!(queued && !is_held && turn.id == ask.attempt && turn.is_decided),
+            Some(Turn::Attempt(turn)) => {
+                assert!(queued && !is_held && turn.id == ask.attempt.unwrap() && turn.is_decided)
+            }
             turn => assert!(matches!(turn, Some(Turn::Lead { .. })) && !queued && !is_held, "{turn:?}"),
         }
         assert!(cohort.asked(now).is_empty(), "the server is asked once");
-        cohort.setup.engine.drop_pending(ask.attempt, None, now);
+        cohort.setup.engine.drop_pending(ask.attempt.unwrap(), None, now);
         cohort.ends(&hold);
     }
 }
@@ -185,7 +194,7 @@ fn a_hold_that_waits_for_its_budget_is_queued_up_without_an_answer() {
         turn => panic!("{turn:?}"),
     };
     assert_eq!(handoff.before.unwrap().id, hold.id);
-    assert_eq!(cohort.cancelled(), [ask.attempt], "a late copy of the request may queue its ticket");
+    assert_eq!(cohort.cancelled(), [ask.attempt.unwrap()], "a late copy of the request may queue its ticket");
     cohort.setup.engine.forget(handoff.id);
     cohort.ends(&hold);
 }
@@ -195,7 +204,7 @@ fn a_request_without_an_answer_is_not_sent_again() {
     let cohort = cohort(Kind::Lock, 3);
     let (mut hold, budget, ask) = cohort.asks();
     cohort.answer(&ask, None);
-    assert_eq!(cohort.cancelled(), [ask.attempt]);
+    assert_eq!(cohort.cancelled(), [ask.attempt.unwrap()]);
     assert!(cohort.hand_off(&mut hold, budget));
     match cohort.poll(1) {
         Some(Turn::Attempt(handoff)) => {
@@ -216,7 +225,7 @@ fn what_was_asked_ahead_is_cancelled_when_the_last_member_leaves() {
             cohort.answer(&ask, answer);
         }
         assert!(!cohort.hand_off(&mut hold, budget), "no member waits");
-        assert_eq!(cohort.cancelled(), [ask.attempt]);
+        assert_eq!(cohort.cancelled(), [ask.attempt.unwrap()]);
         cohort.answer(&ask, QUEUED);
         cohort.ends(&hold);
     }
@@ -229,7 +238,7 @@ fn a_hold_that_waits_for_its_budget_is_released_when_no_member_is_left() {
     let (mut hold, budget, ask) = cohort.asks();
     assert!(cohort.hand_off(&mut hold, budget));
     cohort.setup.engine.leave(&cohort.id, cohort.others[1], cohort.setup.now);
-    assert_eq!(cohort.cancelled(), [hold.id, ask.attempt]);
+    assert_eq!(cohort.cancelled(), [hold.id, ask.attempt.unwrap()]);
     cohort.answer(&ask, GRANTED);
     cohort.ends(&hold);
 }
@@ -272,7 +281,7 @@ fn closing_cancels_what_was_asked_ahead() {
             cohort.answer(&ask, answer);
         }
         cohort.setup.engine.close(cohort.setup.now);
-        assert_eq!(cohort.cancelled(), [ask.attempt, cohort.hold.id]);
+        assert_eq!(cohort.cancelled(), [ask.attempt.unwrap(), cohort.hold.id]);
         cohort.answer(&ask, GRANTED);
         for other in &cohort.others {
             cohort.setup.engine.leave(&cohort.id, *other, cohort.setup.now);

@@ -66,6 +66,7 @@ impl Acquired {
 pub enum Ahead {
     Granted(u64),
     Queued,
+    Wanted,
     NotHeld,
     Stale,
 }

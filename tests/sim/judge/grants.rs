@@ -58,8 +58,8 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Attempt ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "drain" | "ask_ahead" | "release" | "force_release" | "wait" | "watch" | "set" | "count_down"
-        | "delete" => {
+        "acquire" | "drain" | "ask_ahead" | "go_on" | "release" | "force_release" | "wait" | "watch" | "set"
+        | "count_down" | "delete" => {
             vec![arg(call, 0)]
         }
         "cancel" => vec![id_of(arg(call, 0))],
@@ -113,6 +113,7 @@ impl Step<'_> {
         wrong
             .or_else(|| self.again())
             .or_else(|| self.ahead(highest))
+            .or_else(|| self.goes_on())
             .or_else(|| self.change(&granted))
             .or_else(|| self.drained())
             .or_else(|| self.order(&granted, &listens))
@@ -186,6 +187,22 @@ impl Step<'_> {
         }
         let first = self.before.queue.iter().find(|ticket| ticket.lives(self.now))?;
         Some(format!("I4 {id} got another budget, and {} waits", first.id))
+    }
+
+    /// I4: the same for a semaphore, whose holds have no tokens. The tickets of the caller's cohort do not count. I5: a
+    /// cohort does not keep more than the limit.
+    fn goes_on(&self) -> Option<String> {
+        if (verb(&self.call), self.word) != ("go_on", "GRANTED") {
+            return None;
+        }
+        let View { holds, queue, limit, .. } = self.before;
+        let (id, own) = (arg(&self.call, 0), 3..self.call.args.len());
+        let is_own = |ticket: &Ticket| own.clone().any(|n| id_of(arg(&self.call, n)) == ticket.id);
+        if let Some(other) = queue.iter().find(|ticket| ticket.lives(self.now) && !is_own(ticket)) {
+            return Some(format!("I4 {id} goes on, and {} waits", other.id));
+        }
+        let used: u64 = holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
+        (used > *limit).then(|| format!("I5 {id} goes on, and {used} of {limit} are held"))
     }
 
     /// I10: a late copy finds that what it was to change is gone, and that what became of it stays.
@@ -276,7 +293,7 @@ impl Step<'_> {
 
     fn promotes(&self) -> bool {
         match (verb(&self.call), self.word) {
-            ("renew" | "inspect" | "ask_ahead", _) | (_, "STALE" | "FULL" | "OVER") => false,
+            ("renew" | "inspect" | "ask_ahead" | "go_on", _) | (_, "STALE" | "FULL" | "OVER") => false,
             // A caller that already holds gets the same answer again.
             ("acquire" | "drain", _) => !self.held(subjects(&self.call)[0]),
             _ => true,

@@ -305,6 +305,10 @@ pub const MUTANTS: &[Row] = &[
         "    if live_waiters() == 0 then",
         "    if true then",
     )], scene("busy_writers"), I4),
+    lua("permits_go_on_past_others", &[(
+        "if others > 0 or (",
+        "if (",
+    )], scene("busy_permits"), I4),
     rust("downgraded_to_another_token", Mutant::DowngradedToAnotherToken, scene("downgraded_cohort"), I2),
     rust("ahead_forgotten", Mutant::AheadForgotten, scene("busy_cohort"), I3),
     rust("ahead_not_checked", Mutant::AheadNotChecked, scene("lost_before_ahead"), I1),

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use bowline::{Held, LockGuard, Permit, Result};
@@ -11,6 +13,9 @@ use crate::executor::Process;
 use crate::guard::What;
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
+
+/// That of the semaphore.
+const LIMIT: u32 = 3;
 
 /// Most guards of one grant.
 const SPAN: usize = 32;
@@ -69,6 +74,46 @@ pub async fn busy_writers(stage: Stage) -> Played {
         Box::pin(async move { if fair { lock.write().await } else { lock.write().non_fair().await } })
     })
     .await
+}
+
+/// The same with all permits of a semaphore. The cohort has a ticket in the queue all the time, which may stand before
+/// the other one's. Each member is a task, because it may have to queue this ticket.
+pub async fn busy_permits(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (passed, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let section = stage.hop / 2;
+    for _ in 0..4 {
+        let (semaphore, executor) = (stage.semaphore(process, LIMIT), stage.client(process).executor().clone());
+        let (passed, ended) = (passed.clone(), ended.clone());
+        drop(stage.spawn(process, async move {
+            while !ended.load(Ordering::Relaxed) {
+                let permits = semaphore.acquire_many(LIMIT).non_fair().await.unwrap();
+                passed.fetch_add(1, Ordering::Relaxed);
+                executor.sleep(section).await;
+                permits.release().await.unwrap();
+            }
+        }));
+    }
+    let before = 1 + stage.random.below(5 * SPAN as u64) as usize;
+    while passed.load(Ordering::Relaxed) < before {
+        stage.sleep(section).await;
+    }
+    let semaphore = stage.semaphore(other, LIMIT);
+    let start = passed.load(Ordering::Relaxed);
+    let mut fair = pin!(stage.spawn(other, async move { semaphore.acquire_many(LIMIT).await.unwrap() }));
+    let fair = loop {
+        match select(&mut fair, pin!(stage.sleep(section))).await {
+            Either::Left((fair, _)) => break fair,
+            // The last acquisitions happen before its ticket is queued, and before the grant is known.
+            Either::Right(_) => must(
+                passed.load(Ordering::Relaxed) - start <= 3 * SPAN + 8,
+                "I4 a waiter was passed by more than three budgets",
+            )?,
+        }
+    };
+    ended.store(true, Ordering::Relaxed);
+    fair.release().await.unwrap();
+    Ok(())
 }
 
 async fn busy<G: Held>(
@@ -222,7 +267,6 @@ pub async fn kept_guard(mut stage: Stage) -> Played {
 
 /// Many wait for permits, and one holder gives all of them back at once.
 pub async fn shared_cohort(mut stage: Stage) -> Played {
-    const LIMIT: u32 = 3;
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let all = stage.semaphore(other, LIMIT).acquire_many(LIMIT).await.unwrap();
     let stands = || {

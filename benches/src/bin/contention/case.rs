@@ -27,6 +27,10 @@ pub(crate) const SHAPES: [Shape; 8] = [
 pub(crate) enum Kind {
     Fair,
     NonFair,
+    /// As the non-fair ones, for the only permit of a semaphore.
+    Permits,
+    /// As the non-fair ones, to write under a read-write lock.
+    Writers,
     /// The tasks hand over among themselves and run the scripts of a free lock: no queue.
     Baseline,
     /// As the baseline, with scripts that do nothing, over a bare connection of redis-rs.
@@ -36,12 +40,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Fair, Self::NonFair, Self::Baseline, Self::Bare, Self::Local];
+    const ALL: [Self; 7] =
+        [Self::Fair, Self::NonFair, Self::Permits, Self::Writers, Self::Baseline, Self::Bare, Self::Local];
 
     fn name(self) -> &'static str {
         match self {
             Self::Fair => "fair",
             Self::NonFair => "nonfair",
+            Self::Permits => "permits",
+            Self::Writers => "writers",
             Self::Baseline => "baseline",
             Self::Bare => "bare",
             Self::Local => "local",
@@ -69,7 +76,7 @@ impl Shape {
         format!("{}x{}-{section}", self.processes, self.tasks)
     }
 
-    /// A baseline and floors need tasks that can hand over among themselves.
+    /// A baseline and floors need tasks that can hand over among themselves. All kinds of cohorts are compared there.
     pub(crate) fn kinds(self) -> impl Iterator<Item = Kind> {
         let is_alone = (self.processes, self.tasks) == (1, 64);
         Kind::ALL.into_iter().filter(move |kind| is_alone || matches!(kind, Kind::Fair | Kind::NonFair))

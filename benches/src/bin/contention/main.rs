@@ -59,6 +59,8 @@ fn compare(shape: Shape, report: &mut Report) {
         ("fair_to_bare", Kind::Fair, Kind::Bare),
         ("nonfair_to_fair", Kind::NonFair, Kind::Fair),
         ("nonfair_to_local", Kind::NonFair, Kind::Local),
+        ("permits_to_nonfair", Kind::Permits, Kind::NonFair),
+        ("writers_to_nonfair", Kind::Writers, Kind::NonFair),
     ];
     for (metric, kind, other) in pairs {
         if let (Some(rate), Some(other)) = (rate(report, kind), rate(report, other)) {

@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline::{Client, Config, Connection, Executor, Lock};
+use bowline::{Client, Config, Connection, Executor, Held, Lock, RwLock, Semaphore};
 use bowline_benches::bare::{BareConnection, ScriptCall};
 use bowline_benches::measure::Samples;
 use bowline_benches::raw::RawLock;
@@ -36,9 +36,13 @@ pub(crate) fn work(task: &[String]) -> Result<()> {
                 Taken::Bare(Arc::new(Bare { pair, connection: Mutex::new(connection) }))
             }
             Kind::Local => Taken::Local(Arc::default()),
-            kind => {
+            Kind::Fair | Kind::NonFair | Kind::Permits | Kind::Writers => {
                 let client = Client::connect(executor.clone(), connection, config).await?;
-                Taken::Lock { lock: client.lock(NAME), fair: kind == Kind::Fair, _client: client }
+                match case.kind {
+                    Kind::Permits => Taken::Permit { semaphore: client.semaphore(NAME, 1), _client: client },
+                    Kind::Writers => Taken::Writer { lock: client.rw_lock(NAME), _client: client },
+                    kind => Taken::Lock { lock: client.lock(NAME), fair: kind == Kind::Fair, _client: client },
+                }
             }
         };
         // The first use sends the source of the scripts.
@@ -80,6 +84,8 @@ async fn repeat(taken: Taken, section: Duration, until: Instant, executor: Arc<d
 #[derive(Clone)]
 enum Taken {
     Lock { lock: Lock, fair: bool, _client: Client },
+    Permit { semaphore: Semaphore, _client: Client },
+    Writer { lock: RwLock, _client: Client },
     ByHand(Arc<ByHand>),
     Bare(Arc<Bare>),
     Local(Arc<Mutex<()>>),
@@ -93,11 +99,12 @@ impl Taken {
             Self::Lock { lock, fair, .. } => {
                 let acquire = lock.lock();
                 let guard = if *fair { acquire.fair() } else { acquire.non_fair() }.await?;
-                let waited = start.elapsed();
-                stay(section, executor).await;
-                guard.release().await?;
-                Ok(waited)
+                held(guard, start, section, executor).await
             }
+            Self::Permit { semaphore, .. } => {
+                held(semaphore.acquire().non_fair().await?, start, section, executor).await
+            }
+            Self::Writer { lock, .. } => held(lock.write().non_fair().await?, start, section, executor).await,
             Self::Local(mutex) => {
                 let guard = mutex.lock().await;
                 let waited = start.elapsed();
@@ -127,6 +134,14 @@ impl Taken {
             }
         }
     }
+}
+
+/// Stays with what was asked for at `start`, and releases it. Returns how long the caller waited.
+async fn held<G: Held>(guard: G, start: Instant, section: Duration, executor: &Arc<dyn Executor>) -> Result<Duration> {
+    let waited = start.elapsed();
+    stay(section, executor).await;
+    guard.release().await?;
+    Ok(waited)
 }
 
 async fn stay(section: Duration, executor: &Arc<dyn Executor>) {

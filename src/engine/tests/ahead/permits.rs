@@ -1,14 +1,9 @@
-//! Writers ask ahead, and semaphores do not.
+//! Writers ask ahead.
 
 use super::*;
-use crate::protocol::dispatch::AheadArgs;
+use crate::protocol::dispatch::{AheadArgs, Place};
 use crate::protocol::limits::WRITE;
 use crate::protocol::ticket::Claim;
-
-/// A budget of permits that allows one more hand-off. A real one is larger.
-fn small_budget(cohort: &Cohort) -> HandoffBudget {
-    HandoffBudget::of(Claim::Tokens(2), cohort.hold.token(), cohort.setup.now, SECOND)
-}
 
 /// The ticket is for all units, however many guards the budget is to serve.
 #[test]
@@ -17,7 +12,7 @@ fn a_writer_asks_ahead_for_all_units() {
     assert!(cohort.hand_off_first(small_budget(&cohort)));
     let asks = cohort.setup.engine.work(cohort.setup.now).ahead;
     let [ask] = &asks[..] else { panic!("{asks:?}") };
-    let AheadArgs { held, known, budget, ticket, .. } = ask.args(0);
+    let AheadArgs { held, known, budget, place: Place::Next(ticket), .. } = ask.args(0) else { panic!("{ask:?}") };
     assert_eq!((held, known, budget), (cohort.hold.id, Token::new(1), HANDOFF_BUDGET));
     assert_eq!(ticket.claim, Claim::Units { units: WRITE, limit: WRITE });
     cohort.answer(ask, GRANTED);
@@ -25,13 +20,6 @@ fn a_writer_asks_ahead_for_all_units() {
     assert!(cohort.hand_off(&mut hold, budget));
     assert_eq!(cohort.held(1).0.token(), NEXT);
     cohort.ends(&hold);
-}
-
-#[test]
-fn permits_of_a_semaphore_do_not_ask_ahead() {
-    let cohort = cohort_with(Kind::Semaphore { limit: 1 }, 1, 2);
-    assert!(cohort.hand_off_first(small_budget(&cohort)));
-    assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty());
 }
 
 /// The ticket names all units, and not the guards of the budget, so the engine finds the cohort when it is granted.
@@ -48,7 +36,7 @@ fn a_writers_ticket_queued_ahead_is_its_cohorts() {
             cohort
                 .setup
                 .engine
-                .change(|state| state.handoff_handler().decide(asks[0].attempt, grant, cohort.setup.now));
+                .change(|state| state.handoff_handler().decide(asks[0].attempt.unwrap(), grant, cohort.setup.now));
         };
         if is_granted_first {
             granted();
@@ -59,7 +47,7 @@ fn a_writers_ticket_queued_ahead_is_its_cohorts() {
             granted();
         }
         let Some(Turn::Attempt(handoff)) = cohort.poll(1) else { panic!("no member was given the granted ticket") };
-        assert!(handoff.id == asks[0].attempt && handoff.is_decided);
+        assert!(handoff.id == asks[0].attempt.unwrap() && handoff.is_decided);
         cohort.setup.engine.drop_pending(handoff.id, None, cohort.setup.now);
         cohort.ends(&hold);
     }

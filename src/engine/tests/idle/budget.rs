@@ -70,7 +70,7 @@ fn a_hold_for_which_others_wait_as_the_next_tokens_are_asked_for_is_released() {
         let queued = Some(AskedAhead::Queued { now: 1 });
         retained.setup.engine.ahead_answered(&ask, queued, retained.setup.now, retained.setup.now);
         if is_idle {
-            assert_eq!(retained.cancelled(retained.setup.now), [retained.hold.id, ask.attempt], "{n}");
+            assert_eq!(retained.cancelled(retained.setup.now), [retained.hold.id, ask.attempt.unwrap()], "{n}");
             retained.setup.assert_empty();
         } else {
             retained.releases();

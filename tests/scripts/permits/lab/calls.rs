@@ -86,6 +86,22 @@ impl Permits {
         self.call("permit_ask_ahead", &args, Ahead::read)
     }
 
+    /// The same for a cohort with these tickets.
+    pub fn go_on(&mut self, holder: &Attempt, own: &[&Attempt]) -> Ahead {
+        self.try_go_on(holder, own).unwrap()
+    }
+
+    pub fn try_go_on(&mut self, holder: &Attempt, own: &[&Attempt]) -> Result<Ahead, String> {
+        let own: Vec<_> = own.iter().map(|own| own.wire()).collect();
+        let args = self.site_of(holder).go_on(holder.wire(), &own).unwrap().words();
+        self.call("permit_go_on", &args, |words| match &*words.word() {
+            "GRANTED" => Ahead::Granted(words.any_token()),
+            "WANTED" => Ahead::Wanted,
+            "NOT_HELD" => Ahead::NotHeld,
+            other => panic!("{other}"),
+        })
+    }
+
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
         self.cancel_ticket(&self.ticket(attempt), false).unwrap()
     }

@@ -15,7 +15,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * One lock of Redisson, with its defaults, driven by the bench over standard input and output.
+ * Locks of Redisson, with its defaults, driven by the bench over standard input and output.
  *
  * <p>Arguments: the server's address, {@code lock} or {@code fair}, and the lock's name. The program prints {@code ready}
  * and then answers each line that it reads:
@@ -24,6 +24,8 @@ import org.redisson.config.Config;
  *   <li>{@code pairs <n>}: acquires and releases the lock n times. The answer has the nanoseconds of each pair.
  *   <li>{@code turn <threads> <milliseconds>}: the threads compete for the lock all the time. The answer has a line with the
  *       acquisitions of each thread, a line with the number of hand-overs, and a line with the nanoseconds of the waits.
+ *   <li>{@code connect <n>}: n times, a new client takes the lock. The answer has the nanoseconds from nothing to each grant.
+ *   <li>{@code hold <n>}: takes n locks, whose names begin with that of the lock, and keeps them. The answer is {@code held}.
  * </ul>
  *
  * <p>The program ends when its input ends, even in the middle of an answer.
@@ -32,19 +34,25 @@ public final class Peer {
     /** Waits that a thread keeps in one turn. Later ones are only counted. */
     private static final int MOST_WAITS = 10_000;
 
+    private final String address;
+    private final RedissonClient client;
     private final RLock lock;
     private final ExecutorService pool = Executors.newCachedThreadPool();
 
-    private Peer(RLock lock) {
-        this.lock = lock;
+    private Peer(String address, String kind, String name) {
+        this.address = address;
+        this.client = connect(address);
+        this.lock = kind.equals("fair") ? client.getFairLock(name) : client.getLock(name);
+    }
+
+    private static RedissonClient connect(String address) {
+        Config config = new Config();
+        config.useSingleServer().setAddress(address);
+        return Redisson.create(config);
     }
 
     public static void main(String[] args) {
-        Config config = new Config();
-        config.useSingleServer().setAddress(args[0]);
-        RedissonClient client = Redisson.create(config);
-        RLock lock = args[1].equals("fair") ? client.getFairLock(args[2]) : client.getLock(args[2]);
-        Peer peer = new Peer(lock);
+        Peer peer = new Peer(args[0], args[1], args[2]);
         ExecutorService worker = Executors.newSingleThreadExecutor();
         System.out.println("ready");
         Scanner input = new Scanner(System.in);
@@ -61,6 +69,8 @@ public final class Peer {
             String answer = switch (words[0]) {
                 case "pairs" -> pairs(Integer.parseInt(words[1]));
                 case "turn" -> turn(Integer.parseInt(words[1]), Long.parseLong(words[2]));
+                case "connect" -> connects(Integer.parseInt(words[1]));
+                case "hold" -> holds(Integer.parseInt(words[1]));
                 default -> throw new IllegalArgumentException(words[0]);
             };
             System.out.println(answer);
@@ -79,6 +89,27 @@ public final class Peer {
             times[pair] = System.nanoTime() - start;
         }
         return words(times);
+    }
+
+    private String connects(int count) {
+        long[] times = new long[count];
+        for (int number = 0; number < count; number++) {
+            long start = System.nanoTime();
+            RedissonClient another = connect(address);
+            RLock own = another.getLock(lock.getName());
+            own.lock();
+            times[number] = System.nanoTime() - start;
+            own.unlock();
+            another.shutdown();
+        }
+        return words(times);
+    }
+
+    private String holds(int count) {
+        for (int number = 0; number < count; number++) {
+            client.getLock(lock.getName() + ":" + number).lock();
+        }
+        return "held";
     }
 
     private String turn(int threads, long milliseconds) throws Exception {

@@ -1,0 +1,38 @@
+-- Asks for the next hand-off budget of a hold that goes on, for a cohort that waits in the queue meanwhile: granted if
+-- nobody else waits.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: attempt_id lease_ms limit [ticket]...
+-- Reply: GRANTED 0 now | WANTED now | NOT_HELD now
+-- The tickets are the cohort's own. WANTED: another ticket waits, or more units are held than the limit in force. A
+-- copy that comes late does no more than to extend the lease of a hold that lives.
+
+local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, lease, limit = ARGV[1], ARGV[2], ARGV[3]
+--@include clock
+--@include outlive
+--@include absent
+--@include permit_renewed
+--@include queue
+
+local token = renew(permits, leases, id, '0')
+-- Raises which key has a wrong type.
+if token == -1 then return {redis.call('HLEN', permits), redis.call('ZCARD', leases)} end
+if token == 0 then
+  takes_writes(permits)
+  return {'NOT_HELD', now}
+end
+
+local fields = redis.call('HMGET', permits, 'limit', 'used')
+waiting = redis.call('LLEN', queue)
+if waiting ~= redis.call('ZCARD', tickets) then forget_queue() end
+local others = live_waiters()
+for i = 4, #ARGV do
+  if (expiry(ARGV[i]) or 0) > now then others = others - 1 end
+end
+-- A hold that is stored short is the only one.
+if others > 0 or (tonumber(fields[2]) or 0) > (tonumber(fields[1]) or limit + 0) then
+  takes_writes(permits)
+  return {'WANTED', now}
+end
+renew(permits, leases, id, lease, '0', '0')
+return {'GRANTED', token, now}
