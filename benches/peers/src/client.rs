@@ -89,15 +89,16 @@ async fn holds(server: &Server, peer: Peer, case: &str, sizes: &Sizes, report: &
     }
     // Until each hold was renewed once, as often as the others.
     sleep(ROUND + ROUND / 2).await;
-    let (before, start) = (looks.look(peer).await?, Process::of(&program)?);
+    let (before, start, served) = (looks.look(peer).await?, Process::of(&program)?, looks.cpu_us().await?);
     sleep(ROUND * ROUNDS).await;
-    let (after, end) = (looks.look(peer).await?, Process::of(&program)?);
+    let (after, end, served) = (looks.look(peer).await?, Process::of(&program)?, looks.cpu_us().await? - served);
     let mut counts = Counts::default();
     counts.add(before, after);
     report.add(case, "cpu_share", end.share_since(&start));
     report.add(case, "resident_mib", end.resident_mib);
-    // What a command is per hold and renewal.
-    counts.report(case, peer, f64::from(sizes.holds * ROUNDS), report);
+    let renewals = f64::from(sizes.holds * ROUNDS);
+    counts.report(case, peer, renewals, report);
+    report.add(case, "server_cpu_us", served / renewals);
     Ok(())
 }
 

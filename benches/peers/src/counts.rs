@@ -37,6 +37,20 @@ impl Looks {
         Ok(Self(try_join_all(servers.iter().map(open)).await?))
     }
 
+    /// The processor time that the servers have used together, in microseconds. Unlike [`look`](Self::look), it
+    /// includes the time in which they read requests and write replies.
+    pub(crate) async fn cpu_us(&mut self) -> Result<f64> {
+        let mut seconds = 0.0;
+        for connection in &mut self.0 {
+            let info: String = redis::cmd("INFO").arg("cpu").query_async(connection).await?;
+            for name in ["used_cpu_sys:", "used_cpu_user:"] {
+                let used = info.lines().find_map(|line| line.strip_prefix(name)).ok_or("no processor time")?;
+                seconds += used.parse::<f64>()?;
+            }
+        }
+        Ok(seconds * 1e6)
+    }
+
     pub(crate) async fn look(&mut self, peer: Peer) -> Result<Counts> {
         let mut counts = Counts::default();
         for connection in &mut self.0 {
