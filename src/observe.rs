@@ -8,8 +8,10 @@ use std::future::Future;
 #[cfg(feature = "tracing")]
 use std::sync::Arc;
 
+#[cfg(any(feature = "metrics", feature = "tracing"))]
 use futures::FutureExt;
 
+#[cfg(feature = "metrics")]
 use self::meter::Metered;
 
 pub(crate) mod meter;
@@ -28,17 +30,19 @@ pub(crate) fn acquiring<F: Future>(
     outcome: fn(&F::Output) -> &'static str,
     acquisition: F,
 ) -> impl Future<Output = F::Output> {
-    let metered = Metered::waiting(observed);
-    let acquisition = acquisition.map(move |output| {
-        metered.end(outcome(&output));
-        output
-    });
+    #[cfg(feature = "metrics")]
+    let acquisition = {
+        let metered = Metered::waiting(observed);
+        acquisition.map(move |output| {
+            metered.end(outcome(&output));
+            output
+        })
+    };
     #[cfg(feature = "tracing")]
-    return in_span(observed, fair, acquisition);
-    #[cfg(not(feature = "tracing"))]
-    let _ = fair;
-    #[cfg(not(feature = "tracing"))]
-    return acquisition;
+    let acquisition = in_span(observed, fair, acquisition);
+    // Without the features, the future is passed on as it is: one around it would cost each acquisition some time.
+    let _ = (observed, fair, outcome);
+    acquisition
 }
 
 #[cfg(feature = "tracing")]

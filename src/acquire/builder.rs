@@ -103,11 +103,12 @@ impl<G> Acquire<G> {
     ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues
     ///   up again behind the other waiters.
     /// - The cohort of a [`Lock`](crate::Lock) or of writers that was granted without waiting asks for its next budget
-    ///   when half of the present one is used, and gets the budget only if no one else waits. A cohort that is alone
-    ///   therefore never waits for Redis. If a budget is used up before the next one is there, the one after that is
-    ///   twice as large, up to 512 members.
-    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort, or the grants of a
-    ///   semaphore that the cohort had when the waiter queued up.
+    ///   when half of the present one is used, and gets the budget only if no one else waits. The cohort of a semaphore
+    ///   asks when half of the hand-offs of a budget are used. A cohort that is alone therefore seldom waits for Redis.
+    ///   If a budget is used up before the next one is there, the one after that is twice as large, up to 512 members.
+    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort. Of a semaphore, at most
+    ///   three budgets of each permit do: the present one, one that was granted before the waiter queued up, and that
+    ///   of the ticket which the cohort had in the queue.
     /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks
     ///   Redis.
     /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients

@@ -86,9 +86,14 @@ impl HandoffBudget {
         now < self.start + self.time
     }
 
-    /// Whether it is time to ask for the next budget: half of this one is used.
+    /// Whether half of the budget is used: of its hand-offs, or of its time.
     pub(crate) fn is_half_used(&self, now: Instant) -> bool {
-        self.left <= self.size / 2 || now >= self.start + self.time / 2
+        self.is_half_spent() || now >= self.start + self.time / 2
+    }
+
+    /// Whether half of the hand-offs are used.
+    pub(crate) fn is_half_spent(&self) -> bool {
+        self.left <= self.size / 2
     }
 
     /// The token that the server knows of the hold.

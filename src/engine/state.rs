@@ -137,6 +137,7 @@ impl State {
         self.holds.insert(&hold, deadline, now);
         if let Some((cohort, member)) = cohort {
             self.cohorts.set_held(&cohort, member, id.n);
+            self.handoff_handler().release_parked(&cohort, now);
             if queued_at.is_some() && cohort.is_exclusive() {
                 self.aheads.set(id.n, Ahead::Refused);
             }

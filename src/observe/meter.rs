@@ -94,13 +94,9 @@ pub(crate) struct Metered {
 
 impl Metered {
     /// An acquisition that begins.
+    #[cfg(feature = "metrics")]
     pub(super) fn waiting(observed: Observed<'_>) -> Self {
-        #[cfg(not(feature = "metrics"))]
-        let _ = observed;
-        Self {
-            #[cfg(feature = "metrics")]
-            timed: Box::new(timed::Timed::waiting(observed)),
-        }
+        Self { timed: Box::new(timed::Timed::waiting(observed)) }
     }
 
     /// A hold that was granted just now.
@@ -114,11 +110,9 @@ impl Metered {
     }
 
     /// Ends an acquisition. One that is dropped before was cancelled.
+    #[cfg(feature = "metrics")]
     pub(super) fn end(self, outcome: &'static str) {
-        #[cfg(feature = "metrics")]
         self.timed.end(outcome);
-        #[cfg(not(feature = "metrics"))]
-        let _ = (self, outcome);
     }
 }
 

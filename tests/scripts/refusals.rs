@@ -198,6 +198,10 @@ fn nothing_about_permits_is_absent() {
             refused::<Changed>(lab.try_change(&c, &attempt(3, 2)), refusal);
             refused(lab.try_ask_ahead(&c, 1, 32, &attempt(3, 2).units(ALL).limit(ALL)), refusal);
             refused(lab.try_go_on(&c, &[]), refusal);
+            if queued {
+                // Others wait.
+                refused(lab.try_go_on(&a, &[]), refusal);
+            }
             for mode in ["try", "wait"] {
                 refused(lab.acquire_as(mode, &c), refusal);
                 refused(lab.acquire_as(mode, &c.clone().units(3)), refusal);

@@ -1,7 +1,7 @@
 //! A run under load with a failover in it, whose metrics a Prometheus can read. `scripts/dashboard` makes the picture
 //! of docs/metrics.md from it.
 //!
-//! `cargo run --release -p bowline-benches --bin dashboard -- port=9000 [seconds=60] [fails=20]`
+//! `cargo run --release -p bowline-benches --features dashboard --bin dashboard -- port=9000 [seconds=60] [fails=20]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use std::time::Duration;

@@ -105,12 +105,13 @@ impl HandoffHandler<'_> {
                 cohort.end_hold(hold.id.n);
                 self.assets.end_ahead(cohort, hold.id.n, now);
             }
-            match next {
-                Next::Turn(turn) => self.assets.give(cohort, Ok(turn), now),
-                Next::Parked => {}
-                Next::Released => return false,
+            let handed_off = !matches!(next, Next::Released);
+            if let Next::Turn(turn) = next {
+                self.assets.give(cohort, Ok(turn), now);
             }
-            true
+            // Another hold that waits for its answer may have been kept for the member that has this one now.
+            self.assets.release_parked(cohort, now);
+            handed_off
         });
         handed_off.unwrap_or(false)
     }
@@ -145,6 +146,11 @@ impl HandoffHandler<'_> {
             self.assets.give(cohort, Err(failure), now);
             self.assets.leave(cohort, member, now);
         });
+    }
+
+    /// Called when a member of the cohort has got a hold from the server. The next one may ask for another hold now.
+    pub(in crate::engine) fn release_parked(&mut self, cohort: &CohortId, now: Instant) {
+        self.cohorts.change(cohort, |cohort| self.assets.release_parked(cohort, now));
     }
 
     /// Removes the member, whether or not its turn has come.

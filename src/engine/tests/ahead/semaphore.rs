@@ -83,11 +83,11 @@ fn its_tickets_go_with_the_request() {
 
 #[test]
 fn a_request_names_as_many_tickets_as_it_may() {
-    let cohort = cohort_with(Kind::Semaphore { limit: 1 }, 1, 21);
-    let tickets: Vec<_> = (0..20).map(|other| cohort.queues(other)).collect();
+    let cohort = cohort_with(Kind::Semaphore { limit: 1 }, 1, 103);
+    let tickets: Vec<_> = (0..102).map(|other| cohort.queues(other)).collect();
     assert!(cohort.hand_off_first(small_budget(&cohort)));
     let named: Vec<_> = own(&cohort.asks_of_all()[0]).iter().map(|ticket| ticket.id).collect();
-    assert_eq!(named, tickets[..16]);
+    assert_eq!(named, tickets[..100]);
 }
 
 #[test]
@@ -105,9 +105,11 @@ fn it_queues_up_after_its_budget_if_others_wait() {
 /// A cohort that is faster than the server gets larger budgets. Those who come then are not passed by all of it.
 #[test]
 fn a_large_budget_counts_as_a_small_one_once_others_wait() {
-    let (mut cohort, ticket) = semaphore(40);
-    let large = HandoffBudget::of(Claim::Tokens(512), cohort.hold.token(), cohort.setup.now, SECOND);
-    cohort.setup.now += SECOND / 2;
+    let (cohort, ticket) = semaphore(40);
+    let mut large = HandoffBudget::of(Claim::Tokens(512), cohort.hold.token(), cohort.setup.now, SECOND);
+    while !large.is_half_spent() {
+        large = large.spend(false, cohort.setup.now).unwrap().budget;
+    }
     assert!(cohort.hand_off_first(large));
     let (mut hold, mut budget) = cohort.held(0);
     cohort.answer(&cohort.asks_of_all()[0], WANTED);
@@ -141,6 +143,77 @@ fn a_hold_that_waits_for_its_answer_goes_on_or_is_queued_up() {
     }
 }
 
+/// The time of a budget ends it after few hand-offs, so that a request for the next one would save little.
+#[test]
+fn it_does_not_ask_because_time_passes() {
+    let (mut cohort, ticket) = semaphore(4);
+    let budget = cohort.budget();
+    cohort.setup.now += SECOND * 9 / 10;
+    assert!(cohort.hand_off_first(budget));
+    let (hold, _) = cohort.held(0);
+    assert!(cohort.asks_of_all().is_empty());
+    cohort.leaves(&hold, &[ticket]);
+}
+
+/// Two holds, each of which two members use one after the other, and their requests.
+fn two_holds() -> (Cohort, AttemptId, Vec<(Arc<Hold>, HandoffBudget)>, Vec<Ask>) {
+    let cohort = cohort_with(Kind::Semaphore { limit: 2 }, 1, 6);
+    let (first, now) = (cohort.hold.clone(), cohort.setup.now);
+    let second = cohort.opens(0);
+    let second = cohort.setup.engine.hold(second, 1, Token::NONE, Term::Renewed, now + LEASE, now).unwrap();
+    let ticket = cohort.queues(1);
+    let mut held = Vec::new();
+    for (mut hold, other) in [(first, 1), (second, 2)] {
+        assert!(cohort.hand_off(&mut hold, small_budget(&cohort)));
+        drop(hold);
+        held.push(cohort.held(other));
+    }
+    let asks = cohort.asks_of_all();
+    assert_eq!(asks.len(), 2);
+    (cohort, ticket, held, asks)
+}
+
+/// The member that a hold was kept for gets the other one, or is the only one for both.
+#[test]
+fn a_hold_is_not_kept_for_a_member_that_has_another_one() {
+    for goes_on in [false, true] {
+        let (cohort, _, mut held, asks) = two_holds();
+        let now = cohort.setup.now;
+        for other in [5, 4] {
+            cohort.setup.engine.leave(&cohort.id, cohort.others[other], now);
+        }
+        // One member waits for the ticket, and no other one waits.
+        cohort.setup.engine.join_asleep(&cohort.id, 0).ok().unwrap();
+        let [(first, of_first), (second, of_second)] = &mut held[..] else { panic!("two holds") };
+        assert!(cohort.hand_off(first, *of_first));
+        assert!(cohort.cancelled().is_empty(), "it is kept for the member that waits without a ticket");
+        let budget = if goes_on { small_budget(&cohort) } else { *of_second };
+        assert!(cohort.hand_off(second, budget));
+        assert_eq!(cohort.cancelled().len(), 1, "one of the two is surplus");
+        assert_eq!(cohort.poll(3).is_some(), goes_on);
+        for ask in &asks {
+            cohort.answer(ask, GRANTED);
+        }
+        assert!(cohort.cancelled().is_empty());
+    }
+}
+
+/// The server has room for another hold, for which that member asks.
+#[test]
+fn a_hold_is_not_kept_for_a_member_that_asks() {
+    let cohort = cohort_with(Kind::Semaphore { limit: 2 }, 1, 3);
+    let now = cohort.setup.now;
+    let asking = cohort.opens(0);
+    assert!(cohort.hand_off_first(small_budget(&cohort)));
+    let (mut hold, budget) = cohort.held(1);
+    assert_eq!(cohort.asks_of_all().len(), 1);
+    assert!(cohort.hand_off(&mut hold, budget));
+    assert!(cohort.cancelled().is_empty(), "it is kept for the last member");
+    cohort.setup.engine.hold(asking, 1, Token::NONE, Term::Renewed, now + LEASE, now).unwrap();
+    assert!(matches!(cohort.poll(2), Some(Turn::Lead { .. })));
+    assert_eq!(cohort.cancelled(), [hold.id]);
+}
+
 /// Its own ticket is always in the queue, so a grant from there says nothing about others.
 #[test]
 fn it_asks_after_a_grant_from_the_queue() {
@@ -161,19 +234,8 @@ fn it_asks_after_a_grant_from_the_queue() {
 /// As many holds are kept for the answers as members wait for.
 #[test]
 fn holds_that_wait_for_their_answers_are_released_when_too_few_members_are_left() {
-    let cohort = cohort_with(Kind::Semaphore { limit: 2 }, 1, 6);
-    let (first, now) = (cohort.hold.clone(), cohort.setup.now);
-    let second = cohort.opens(0);
-    let second = cohort.setup.engine.hold(second, 1, Token::NONE, Term::Renewed, now + LEASE, now).unwrap();
-    let ticket = cohort.queues(1);
-    let mut held = Vec::new();
-    for (mut hold, other) in [(first, 1), (second, 2)] {
-        assert!(cohort.hand_off(&mut hold, small_budget(&cohort)));
-        drop(hold);
-        held.push(cohort.held(other));
-    }
-    let asks = cohort.asks_of_all();
-    assert_eq!(asks.len(), 2);
+    let (cohort, ticket, mut held, asks) = two_holds();
+    let now = cohort.setup.now;
     for (hold, budget) in &mut held {
         assert!(cohort.hand_off(hold, *budget));
     }

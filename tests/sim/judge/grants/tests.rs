@@ -28,6 +28,29 @@ fn found(token: u64, waiters: Vec<Ticket>) -> Option<String> {
     request.with_call(|call| Step { call, word, before: &before, after: &after, now: NOW }.check(HIGHEST, |_| true))
 }
 
+/// What the judge says if a permit goes on by the word `word`, while `waiters` are queued and `used` units are held of
+/// one. The first of them is of the cohort.
+fn goes_on(word: &str, waiters: Vec<Ticket>, used: u64) -> Option<String> {
+    let client = wire::client(1);
+    let (held, own) = (Attempt::new(client, 1, LEASE), Attempt::new(client, 2, LEASE));
+    let hold = Hold { id: held.id(), units: used, token: 0, ends: NOW + LEASE };
+    let view = View { limit: 1, holds: vec![hold], queue: waiters, fence: None };
+    let request = Resource::semaphore(PREFIX, "name 0", 1).unwrap().go_on(held, &[own]).unwrap();
+    request.with_call(|call| Step { call, word, before: &view, after: &view, now: NOW }.check(0, |_| true))
+}
+
+#[test]
+fn a_permit_goes_on_if_no_other_ticket_waits() {
+    let own = Ticket { id: Attempt::new(wire::client(1), 2, LEASE).id(), ..waiter(NOW + LEASE) };
+    assert_eq!(goes_on("GRANTED", vec![own.clone(), waiter(NOW)], 1), None);
+    assert_eq!(goes_on("WANTED", vec![own.clone(), waiter(NOW + LEASE)], 1), None);
+    let passed = goes_on("GRANTED", vec![own, waiter(NOW + LEASE)], 1).expect("a ticket that is passed");
+    assert!(passed.starts_with("I4 ") && passed.contains("goes on"), "{passed}");
+    let over = goes_on("GRANTED", Vec::new(), 2).expect("more than the limit");
+    assert!(over.starts_with("I5 ") && over.contains("goes on"), "{over}");
+    assert_eq!(goes_on("WANTED", Vec::new(), 2), None);
+}
+
 fn waiter(expires: Duration) -> Ticket {
     let id = Attempt::new(wire::client(2), 1, LEASE).id();
     Ticket { id, units: 1, lease: LEASE, expires_ms: expires.as_millis() as f64 }
