@@ -155,40 +155,46 @@ fn it_does_not_ask_because_time_passes() {
     cohort.leaves(&hold, &[ticket]);
 }
 
-/// Two holds, each of which two members use one after the other, and their requests.
-fn two_holds() -> (Cohort, AttemptId, Vec<(Arc<Hold>, HandoffBudget)>, Vec<Ask>) {
+/// Two holds, each of which a member has from another one, with the last hand-off of its budget.
+struct TwoHolds {
+    cohort: Cohort,
+    ticket: AttemptId,
+    held: [(Arc<Hold>, HandoffBudget); 2],
+    asks: Vec<Ask>,
+}
+
+fn two_holds() -> TwoHolds {
     let cohort = cohort_with(Kind::Semaphore { limit: 2 }, 1, 6);
     let (first, now) = (cohort.hold.clone(), cohort.setup.now);
     let second = cohort.opens(0);
     let second = cohort.setup.engine.hold(second, 1, Token::NONE, Term::Renewed, now + LEASE, now).unwrap();
     let ticket = cohort.queues(1);
-    let mut held = Vec::new();
-    for (mut hold, other) in [(first, 1), (second, 2)] {
+    let held = [(first, 1), (second, 2)].map(|(mut hold, other)| {
         assert!(cohort.hand_off(&mut hold, small_budget(&cohort)));
         drop(hold);
-        held.push(cohort.held(other));
-    }
+        cohort.held(other)
+    });
     let asks = cohort.asks_of_all();
     assert_eq!(asks.len(), 2);
-    (cohort, ticket, held, asks)
+    TwoHolds { cohort, ticket, held, asks }
 }
 
 /// The member that a hold was kept for gets the other one, or is the only one for both.
 #[test]
 fn a_hold_is_not_kept_for_a_member_that_has_another_one() {
     for goes_on in [false, true] {
-        let (cohort, _, mut held, asks) = two_holds();
+        let TwoHolds { cohort, held, asks, .. } = two_holds();
         let now = cohort.setup.now;
         for other in [5, 4] {
             cohort.setup.engine.leave(&cohort.id, cohort.others[other], now);
         }
         // One member waits for the ticket, and no other one waits.
         cohort.setup.engine.join_asleep(&cohort.id, 0).ok().unwrap();
-        let [(first, of_first), (second, of_second)] = &mut held[..] else { panic!("two holds") };
-        assert!(cohort.hand_off(first, *of_first));
+        let [(mut first, of_first), (mut second, of_second)] = held;
+        assert!(cohort.hand_off(&mut first, of_first));
         assert!(cohort.cancelled().is_empty(), "it is kept for the member that waits without a ticket");
-        let budget = if goes_on { small_budget(&cohort) } else { *of_second };
-        assert!(cohort.hand_off(second, budget));
+        let budget = if goes_on { small_budget(&cohort) } else { of_second };
+        assert!(cohort.hand_off(&mut second, budget));
         assert_eq!(cohort.cancelled().len(), 1, "one of the two is surplus");
         assert_eq!(cohort.poll(3).is_some(), goes_on);
         for ask in &asks {
@@ -234,7 +240,7 @@ fn it_asks_after_a_grant_from_the_queue() {
 /// As many holds are kept for the answers as members wait for.
 #[test]
 fn holds_that_wait_for_their_answers_are_released_when_too_few_members_are_left() {
-    let (cohort, ticket, mut held, asks) = two_holds();
+    let TwoHolds { cohort, ticket, mut held, asks } = two_holds();
     let now = cohort.setup.now;
     for (hold, budget) in &mut held {
         assert!(cohort.hand_off(hold, *budget));
