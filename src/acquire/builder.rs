@@ -106,9 +106,9 @@ impl<G> Acquire<G> {
     ///   when half of the present one is used, and gets the budget only if no one else waits. The cohort of a semaphore
     ///   asks when half of the hand-offs of a budget are used. A cohort that is alone therefore seldom waits for Redis.
     ///   If a budget is used up before the next one is there, the one after that is twice as large, up to 512 members.
-    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort. Of a semaphore, at most
-    ///   three budgets of each permit do: the present one, one that was granted before the waiter queued up, and that
-    ///   of the ticket which the cohort had in the queue.
+    /// - At most two budgets of a lock or of writers go before a waiter outside the cohort. For each
+    ///   permit of a semaphore, at most three budgets go before it: the present one, the next one if it was granted
+    ///   already, and the budget of a ticket that the cohort queued earlier.
     /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks
     ///   Redis.
     /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients

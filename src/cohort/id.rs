@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::protocol::key::Keys;
-use crate::protocol::limits::WRITE;
 use crate::protocol::ticket::Claim;
 
 /// Names a cohort: each of its members can use what any other one is granted.
@@ -41,9 +40,6 @@ impl CohortId {
     /// Whether a request is pointless while a member holds. It is not for a semaphore, because an operator may have
     /// stored a larger limit.
     pub(crate) fn is_exclusive(&self) -> bool {
-        match self.keys.kind.claim(self.units) {
-            Claim::Units { units, .. } => units == WRITE,
-            Claim::Tokens(_) | Claim::Nothing => true,
-        }
+        self.keys.kind.claim(self.units).is_exclusive()
     }
 }

@@ -11,10 +11,11 @@
 //! from the queue is used up, and the hold released and queued up for in one request: that costs less, and delays the
 //! others less, than asking to be told that they wait.
 //!
-//! A cohort of a semaphore has a ticket in the queue while members wait, because there may be room for another hold. So
-//! a grant from the queue does not show that others wait, and the cohort asks after each grant. Its own tickets go with
-//! the request, because they do not count as others', and none is queued for it: it opens no attempt. If the time ends
-//! its budgets and not the number of hand-offs, it does not ask: one request less for each would save little.
+//! A cohort of a semaphore has a ticket in the queue while members wait, because there may be room for another hold.
+//! So a grant from the queue does not show that others wait, and the cohort asks after such a grant, too. The request
+//! names the tickets of the cohort, so that the server does not take them for tickets of others. It opens no attempt,
+//! because it queues no ticket. The cohort asks when half of its hand-offs are used, and not when half of the time is
+//! over. A budget that ends by its time lasts so long that one round trip more costs little.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -90,7 +90,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
 /// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
 /// may have the same steps once more in a function.
-const FRAGMENTS: [(&str, &str); 54] = [
+const FRAGMENTS: [(&str, &str); 55] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("ahead", include_str!("fragments/ahead.lua")),
     ("ballot", include_str!("fragments/ballot.lua")),
@@ -103,6 +103,7 @@ const FRAGMENTS: [(&str, &str); 54] = [
     ("drop_waiters", include_str!("fragments/drop_waiters.lua")),
     ("end_own", include_str!("fragments/end_own.lua")),
     ("heartbeat", include_str!("fragments/heartbeat.lua")),
+    ("held_permit", include_str!("fragments/held_permit.lua")),
     ("hold", include_str!("fragments/hold.lua")),
     ("inbox", include_str!("fragments/inbox.lua")),
     ("latch", include_str!("fragments/latch.lua")),

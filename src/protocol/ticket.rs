@@ -45,6 +45,14 @@ impl Claim {
         }
     }
 
+    /// Whether nobody else can hold beside a grant of this claim.
+    pub(crate) fn is_exclusive(self) -> bool {
+        match self {
+            Self::Units { units, .. } => units == WRITE,
+            Self::Tokens(_) | Self::Nothing => true,
+        }
+    }
+
     /// Whether the ticket goes before all others. The one that upgrades keeps those out that wait for all units, so it
     /// must not wait for them.
     pub(crate) fn goes_first(self) -> bool {

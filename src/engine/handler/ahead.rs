@@ -114,12 +114,12 @@ impl Assets<'_> {
         let hold = self.holds.pass_on(hold, hold.lease / 2, token, now)?;
         // A lease that replicas must acknowledge must not be renewed by a request that does not wait for them.
         let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0;
-        let is_exclusive = || CohortId::of(&hold.keys, hold.amount).is_exclusive();
-        let is_time = || budget.is_half_spent() || is_exclusive() && budget.is_half_used(now);
-        if may_ask && self.aheads.get(hold.id.n).is_none() && is_time() {
-            let is_exclusive = is_exclusive();
-            let attempt = is_exclusive.then(|| {
-                let amount = hold.keys.kind.claim(hold.amount).amount_for(budget.next());
+        let claim = hold.keys.kind.claim(hold.amount);
+        // This runs at every hand-off: what costs least comes first.
+        let is_time = budget.is_half_spent() || claim.is_exclusive() && budget.is_half_used(now);
+        if may_ask && is_time && self.aheads.get(hold.id.n).is_none() {
+            let attempt = claim.is_exclusive().then(|| {
+                let amount = claim.amount_for(budget.next());
                 let attempt = Attempt::new(&hold.keys, amount, hold.lease, now);
                 self.attempts.open(attempt, |n| self.holds.is_held(n))
             });

@@ -20,13 +20,7 @@ local ticket_ttl, not_after = ARGV[6], tonumber(ARGV[7])
 --@include place
 --@include ahead
 
-local token = renew(permits, leases, id, '0')
--- Raises which key has a wrong type.
-if token == -1 then return {redis.call('HLEN', permits), redis.call('ZCARD', leases)} end
-if token == 0 then
-  takes_writes(permits)
-  return {'NOT_HELD', now}
-end
+--@include held_permit
 local units, longest = string.match(redis.call('HGET', permits, id), '^(%d+) %d+(.*)$')
 if tonumber(units) ~= ALL_UNITS then
   takes_writes(permits)

@@ -1,10 +1,10 @@
--- Asks for the next hand-off budget of a hold that goes on, for a cohort that waits in the queue meanwhile: granted if
--- nobody else waits.
+-- Asks for the next hand-off budget of a hold. Unlike ask_ahead, it queues no ticket: the caller names those that its
+-- cohort has in the queue already. The budget is granted if no other ticket waits.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id lease_ms limit [ticket]...
 -- Reply: GRANTED 0 now | WANTED now | NOT_HELD now
--- The tickets are the cohort's own. WANTED: another ticket waits, or more units are held than the limit in force. A
--- copy that comes late does no more than to extend the lease of a hold that lives.
+-- WANTED: another ticket waits, or more units are held than the limit in force. A copy that comes late extends the
+-- lease of a hold that still exists, and does nothing else.
 
 local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, lease, limit = ARGV[1], ARGV[2], ARGV[3]
@@ -14,13 +14,7 @@ local id, lease, limit = ARGV[1], ARGV[2], ARGV[3]
 --@include permit_renewed
 --@include queue
 
-local token = renew(permits, leases, id, '0')
--- Raises which key has a wrong type.
-if token == -1 then return {redis.call('HLEN', permits), redis.call('ZCARD', leases)} end
-if token == 0 then
-  takes_writes(permits)
-  return {'NOT_HELD', now}
-end
+--@include held_permit
 
 local fields = redis.call('HMGET', permits, 'limit', 'used')
 waiting = redis.call('LLEN', queue)

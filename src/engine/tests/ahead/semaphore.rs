@@ -102,7 +102,7 @@ fn it_queues_up_after_its_budget_if_others_wait() {
     cohort.leaves(&hold, &[ticket]);
 }
 
-/// A cohort that is faster than the server gets larger budgets. Those who come then are not passed by all of it.
+/// A waiter that comes during a budget of 512 is not passed by all that is left of it.
 #[test]
 fn a_large_budget_counts_as_a_small_one_once_others_wait() {
     let (cohort, ticket) = semaphore(40);
@@ -143,7 +143,7 @@ fn a_hold_that_waits_for_its_answer_goes_on_or_is_queued_up() {
     }
 }
 
-/// The time of a budget ends it after few hand-offs, so that a request for the next one would save little.
+/// Few hand-offs took nearly all of the time.
 #[test]
 fn it_does_not_ask_because_time_passes() {
     let (mut cohort, ticket) = semaphore(4);
@@ -155,7 +155,7 @@ fn it_does_not_ask_because_time_passes() {
     cohort.leaves(&hold, &[ticket]);
 }
 
-/// Two holds, each of which a member has from another one, with the last hand-off of its budget.
+/// A cohort with two holds. Each was handed off once, so its budget is used up, and its request is under way.
 struct TwoHolds {
     cohort: Cohort,
     ticket: AttemptId,
@@ -179,7 +179,7 @@ fn two_holds() -> TwoHolds {
     TwoHolds { cohort, ticket, held, asks }
 }
 
-/// The member that a hold was kept for gets the other one, or is the only one for both.
+/// One member waits. The first hold is kept for it. Then the second hold is handed to it, or both are kept.
 #[test]
 fn a_hold_is_not_kept_for_a_member_that_has_another_one() {
     for goes_on in [false, true] {
@@ -188,7 +188,7 @@ fn a_hold_is_not_kept_for_a_member_that_has_another_one() {
         for other in [5, 4] {
             cohort.setup.engine.leave(&cohort.id, cohort.others[other], now);
         }
-        // One member waits for the ticket, and no other one waits.
+        // The member that is left waits for the ticket. This one has none.
         cohort.setup.engine.join_asleep(&cohort.id, 0).ok().unwrap();
         let [(mut first, of_first), (mut second, of_second)] = held;
         assert!(cohort.hand_off(&mut first, of_first));
@@ -204,7 +204,7 @@ fn a_hold_is_not_kept_for_a_member_that_has_another_one() {
     }
 }
 
-/// The server has room for another hold, for which that member asks.
+/// The hold is kept for a member. Then the server grants another hold to the cohort, and the member asks for one more.
 #[test]
 fn a_hold_is_not_kept_for_a_member_that_asks() {
     let cohort = cohort_with(Kind::Semaphore { limit: 2 }, 1, 3);
@@ -220,7 +220,7 @@ fn a_hold_is_not_kept_for_a_member_that_asks() {
     assert_eq!(cohort.cancelled(), [hold.id]);
 }
 
-/// Its own ticket is always in the queue, so a grant from there says nothing about others.
+/// The cohort has a ticket in the queue even if no other client waits.
 #[test]
 fn it_asks_after_a_grant_from_the_queue() {
     let (cohort, ticket) = semaphore(4);
@@ -237,7 +237,7 @@ fn it_asks_after_a_grant_from_the_queue() {
     cohort.leaves(&hold, &[]);
 }
 
-/// As many holds are kept for the answers as members wait for.
+/// At most as many holds are kept as members wait without a ticket.
 #[test]
 fn holds_that_wait_for_their_answers_are_released_when_too_few_members_are_left() {
     let TwoHolds { cohort, ticket, mut held, asks } = two_holds();
