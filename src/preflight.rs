@@ -38,7 +38,7 @@ pub(crate) async fn check(
 async fn tried(scripts: Scripts<'_>, config: &Config, client: Uuid) -> std::result::Result<ServerMillis, Failure> {
     let keys = Kind::CHECKED.map(|kind| Keys::scratch(&config.prefix, kind, client));
     // The second call is an `EVALSHA`, because the first one has brought the source. Both rights are needed.
-    let (now, _) = try_join(scripts.try_rights(&keys, client), scripts.try_rights(&keys[..1], client)).await?;
+    let (now, _) = try_join(scripts.try_rights(&keys, client), scripts.try_calling(&keys[0])).await?;
     if config.replicas > 0 {
         wait(scripts, &keys[0], client, config.command_timeout).await?;
     }

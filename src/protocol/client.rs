@@ -1,5 +1,6 @@
 //! What is asked about a client itself.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -28,6 +29,12 @@ impl Scripts<'_> {
     pub(crate) async fn try_rights(self, keys: &[Keys], client: Uuid) -> Result<ServerMillis, Failure> {
         let channel = format!("{}:check", inbox(self.inbox_prefix, None, client));
         self.send(rights(keys, &channel)).await
+    }
+
+    /// Calls the script that [`try_rights`](Self::try_rights) has brought to the server, and tries nothing. The call
+    /// needs the right to `EVALSHA`.
+    pub(crate) async fn try_calling(self, keys: &Keys) -> Result<ServerMillis, Failure> {
+        self.send(rights(from_ref(keys), "")).await
     }
 
     /// The number of subscribers of an inbox: its client, once it has subscribed, and others with the same id.

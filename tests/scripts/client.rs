@@ -66,6 +66,23 @@ fn rights_are_tried_and_nothing_is_left() {
     }
 }
 
+/// The second call of a client that connects: it finds out about `EVALSHA`, which the first one does not need.
+#[test]
+fn with_an_empty_channel_only_the_call_is_tried() {
+    let mut lab = Lab::new();
+    lab.checked = false;
+    let call = |lab: &mut Lab| {
+        let request = lock("check").rights("");
+        let keys: Vec<String> = request.keys().into_iter().map(str::to_owned).collect();
+        lab.run(request.script.name(), &keys, &request.words(), false, |_| ())
+    };
+    lab.raw(&["ACL", "SETUSER", "default", "-unlink", "-get", "-hset", "-publish"]);
+    assert_eq!(call(&mut lab), Ok(()));
+    lab.raw(&["ACL", "SETUSER", "default", "-evalsha"]);
+    assert_eq!(call(&mut lab).unwrap_err(), "NOPERM");
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+}
+
 /// A set needs a right that no script needs, so it is not told from a stream.
 #[test]
 fn the_type_of_each_key_is_told_and_nothing_is_changed() {

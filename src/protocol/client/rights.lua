@@ -3,10 +3,12 @@
 -- KEYS: key...
 -- ARGV: channel [type]...
 -- Reply: now
--- channel must have no subscriber. type is what the scripts store at the key: hash, list, string or zset.
+-- channel must have no subscriber. type is what the scripts store at the key: hash, list, string or zset. With an
+-- empty channel, nothing is tried but the call itself.
 
 local channel = ARGV[1]
 --@include clock
+if channel == '' then return {now} end
 
 -- A full server refuses a command that needs memory only until the script has written. This one writes nothing.
 for n, key in ipairs(KEYS) do
@@ -15,8 +17,7 @@ end
 local tried = {}
 for n, key in ipairs(KEYS) do
   local stored = ARGV[n + 1]
-  -- The rights to remove come first: without them, what the others write would be left behind.
-  redis.call('PEXPIRE', key, 1000)
+  -- The right to remove comes first: without it, what the others write would be left behind.
   redis.call('UNLINK', key)
   -- The right to read: the key does not exist, so its type does not matter.
   redis.call('GET', key)
@@ -24,6 +25,7 @@ for n, key in ipairs(KEYS) do
   if not tried[stored] then
     tried[stored] = true
     redis.call('DEL', key)
+    redis.call('PEXPIRE', key, 1000)
     redis.call('EXISTS', key)
     redis.call('PTTL', key)
     if stored == 'hash' then
