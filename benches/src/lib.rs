@@ -7,6 +7,7 @@ pub mod bare;
 pub mod chart;
 pub mod child;
 pub mod clients;
+pub mod far;
 pub mod measure;
 pub mod raw;
 pub mod report;

@@ -51,10 +51,15 @@ impl Server {
     pub fn find() -> Result<Self> {
         if let Ok(url) = std::env::var("REDIS_URL") {
             println!("using the server at REDIS_URL, which should have no other clients");
-            return Ok(Self { url, child: None });
+            return Ok(Self::at(url));
         }
         let error = |error| format!("REDIS_URL is not set, and there is no server: {error}").into();
         Self::start(&[]).map_err(error)
+    }
+
+    /// A server that somebody else has started.
+    pub fn at(url: String) -> Self {
+        Self { url, child: None }
     }
 
     /// Starts a primary and its replica.

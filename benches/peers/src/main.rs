@@ -7,6 +7,7 @@ use std::slice;
 use std::time::Duration;
 
 use bowline_benches::args::Args;
+use bowline_benches::far::Far;
 use bowline_benches::report::Report;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
@@ -30,6 +31,9 @@ use peer::Peer;
 /// Pairs of one peer before it is the next one's turn.
 const BLOCK: u32 = 100;
 
+/// How long a request takes to a master that is far away, as in another data centre of the region.
+const FAR: Duration = Duration::from_millis(1);
+
 /// Tasks that compete, in the cases that have more than one.
 const TASKS: [usize; 2] = [8, 64];
 
@@ -40,12 +44,16 @@ fn main() -> Result<()> {
     let args = Args::parse(&["pairs", "seconds", "slices", "clients", "holds"])?;
     let server = Server::find()?;
     let masters = Server::start_three()?;
+    let far = masters.iter().map(|master| Far::from(&master.url, FAR)).collect::<Result<Vec<_>>>()?;
+    let far_masters: Vec<_> = far.iter().map(Far::server).collect();
     let report = Runtime::TokioMulti.run(|_| async move {
         let mut report = Report::default();
         let mut on_one = Scene { name: "", servers: slice::from_ref(&server), peers: Peer::ALL.to_vec() };
         on_one.leave_out_missing(&args).await;
         client::measure(&server, &on_one.peers, &args, &mut report).await?;
         let over_all = Scene { name: "masters-", servers: &masters, peers: Peer::OVER_ALL.to_vec() };
+        let far_away = Scene { name: "masters-far-", servers: &far_masters, peers: Peer::OVER_ALL.to_vec() };
+        far_away.pairs(&args, &mut report).await?;
         for scene in [on_one, over_all] {
             scene.pairs(&args, &mut report).await?;
             for tasks in TASKS {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Metrics;
-use crate::far::Far;
 use bowline::{Client, Config, Executor};
 use bowline_benches::bare::BareConnection;
+use bowline_benches::far::Far;
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
@@ -45,7 +45,7 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
         }
     }
     let floor_us = floor.percentile(50.0);
-    let far = Far::from(&url)?;
+    let far = Far::from(&url, crate::FAR)?;
     let [ahead_far, background_far] = [&ahead, &background].map(|config| round_trips(runtime, &executor, &far, config));
     Ok(vec![
         ("round_trips", ahead_far.await?),

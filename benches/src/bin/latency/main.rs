@@ -3,6 +3,8 @@
 //! `cargo run --release -p bowline-benches --bin latency -- [part of a case's name]... [pairs=3000]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
+use std::time::Duration;
+
 use bowline_benches::Result;
 use bowline_benches::alloc::Counting;
 use bowline_benches::args::Args;
@@ -14,7 +16,6 @@ mod acknowledged;
 mod blocking;
 mod connect;
 mod deadlocks;
-mod far;
 mod health;
 mod limiter;
 mod local;
@@ -27,6 +28,9 @@ mod sides;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// How long a request takes to a server that is far away. The time of everything else is small beside it.
+const FAR: Duration = Duration::from_millis(20);
 
 /// The values of one case, in the order in which they are printed.
 type Metrics = Vec<(&'static str, f64)>;

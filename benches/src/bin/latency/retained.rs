@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline::{Client, Config, Executor, Lock, RwLock};
+use bowline_benches::far::Far;
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
 use futures::future::try_join;
 
 use crate::Metrics;
-use crate::far::Far;
 
 /// Longer than the bench waits between two acquisitions.
 const TIME: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ pub(crate) async fn measure(
     metrics.extend(turns(kept, &client, &other, pairs).await?);
     client.close().await;
     other.close().await;
-    let far = Far::from(&url)?;
+    let far = Far::from(&url, crate::FAR)?;
     let client = clients::plain(runtime, &executor, &far.url()).await?;
     let other = clients::plain(runtime, &executor, &far.url()).await?;
     metrics.push(("wait_round_trips", far.round_trips(waits(kept, &client, &other, FAR_WAITS).await?)));
