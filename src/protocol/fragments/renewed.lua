@@ -5,7 +5,9 @@
 -- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits for
 -- replicas waits for this.
 local left = redis.call('PTTL', lock)
-local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
-if left > lease + 0 then lease = shortens and longest or left end
+if left > lease + 0 then
+  local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
+  lease = shortens and longest or left
+end
 redis.call('PEXPIRE', lock, lease)
 if extended == '1' and longest + 0 > stored then redis.call('HSET', lock, id, held .. ' ' .. longest) end

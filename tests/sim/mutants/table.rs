@@ -87,7 +87,7 @@ pub const MUTANTS: &[Row] = &[
         "local held = redis.pcall('HGETALL', lock)[2] or 0\n",
     )], scene("lost_data"), I1),
     lua("renewal_keeps_what_the_clock_added", &[
-        ("lease = shortens and longest or left end\n", "lease = left end\n"),
+        ("lease = shortens and longest or left\n", "lease = left\n"),
     ], scene("clock_set_back"), I3),
     lua("permit_renewal_keeps_what_the_clock_added", &[
         ("    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= stored then\n", "    elseif false then\n"),
