@@ -32,7 +32,7 @@ const COMMANDS: [(&str, usize, usize, Run); 35] = [
     ("LLEN", 1, 1, list::llen),
     ("LPUSH", 2, MANY, list::lpush),
     ("LREM", 3, 3, list::lrem),
-    ("PEXPIRE", 2, 2, generic::pexpire),
+    ("PEXPIRE", 2, 3, generic::pexpire),
     ("PTTL", 1, 1, generic::pttl),
     ("PUBLISH", 2, 2, generic::publish),
     ("PUBSUB", 1, MANY, generic::pubsub),

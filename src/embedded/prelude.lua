@@ -7,6 +7,8 @@ local execute = ...
 local error, pcall, tostring, type = error, pcall, tostring, type
 
 redis = {
+  -- Scripts use commands of this version.
+  REDIS_VERSION_NUM = 0x00070000,
   pcall = execute,
   call = function(...)
     local reply = execute(...)

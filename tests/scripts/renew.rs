@@ -152,3 +152,18 @@ fn a_lease_out_of_range_fails_the_call_and_says_nothing_of_the_hold() {
 fn no_holds_no_answers() {
     assert_eq!(Lab::new().renew(&[]), [0; 0]);
 }
+
+/// What clients pay for all the time: since Redis 7.0, no command asks what is left of the lease.
+#[test]
+fn a_renewal_in_time_asks_for_no_lease() {
+    let (mut lab, a, _) = Lab::held();
+    if lab.server.version().starts_with("redis 6") {
+        return;
+    }
+    lab.checked = false;
+    lab.raw(&["PEXPIRE", &lab.keys[0].clone(), "1000"]);
+    lab.raw(&["ACL", "SETUSER", "asks-not", "on", "nopass", "~*", "&*", "+@all", "-pttl"]);
+    lab.raw(&["AUTH", "asks-not", ""]);
+    assert_eq!(lab.renew_one(&a), 1);
+    assert!(lab.server.ttl_ms(&lab.keys[0]) > 1000);
+}

@@ -14,11 +14,19 @@ pub(super) fn exists(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAns
     Ok(LuaAnswer::count(args.iter().filter(|key| database.exists(key)).count()))
 }
 
-/// A time to live that is zero or negative removes the key.
+/// A time to live that is zero or negative removes the key. Of the options, only `GT` is supported.
 pub(super) fn pexpire(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let ttl = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
     let expires = database.now_ms().checked_add(ttl).ok_or_else(|| Failure::expire_time("pexpire"))?;
-    if !database.exists(&args[0]) {
+    if args.get(2).is_some_and(|option| !is(option, "GT")) {
+        return Err(Failure::SYNTAX);
+    }
+    let is_shorter = match database.expiry(&args[0]) {
+        None => return Ok(LuaAnswer::Integer(0)),
+        Some(current) => current.is_none_or(|current| expires <= current),
+    };
+    // A key without an end lasts longer than any other.
+    if args.len() > 2 && is_shorter {
         return Ok(LuaAnswer::Integer(0));
     }
     if ttl <= 0 {

@@ -75,6 +75,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
         of("UNLINK", vec![key(), key()]),
         of("EXISTS", vec![key(), key()]),
         of("PEXPIRE", vec![key(), ttl()]),
+        of("PEXPIRE", vec![key(), ttl(), text(&["GT", "gt"])]),
         of("PTTL", vec![key()]),
         of("GET", vec![string()]),
         of("INCRBY", vec![string(), integer()]),
