@@ -198,6 +198,8 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
             }
             Decision::Busy { is_retained: false } => return Ok(Owned::Busy),
             Decision::Busy { is_retained: true } => return Ok(Owned::Retained),
+            // The attempt was older than the member, and has failed before the member came.
+            Decision::Unanswered(_, since) if member.as_ref().is_some_and(|member| member.joined_after(since)) => {}
             Decision::Unanswered(error, since) => {
                 failed(&error, Some(since));
                 return Err(error);

@@ -186,12 +186,12 @@ async fn acquire(
         // The request arrived after `not_after`, and the answer has corrected the estimate of the server's clock.
         Acquired::Stale { .. } => Ok(None),
         Acquired::Over { limit, .. } => {
-            waiter.attempt.forget();
+            waiter.attempt.turned_away();
             let reason = format!("{} permits of {limit}", request.amount);
             Err(request.error_because(ErrorKind::OverLimit, reason))
         }
         Acquired::Full { .. } => {
-            waiter.attempt.forget();
+            waiter.attempt.turned_away();
             Err(request.error(ErrorKind::QueueFull))
         }
     }

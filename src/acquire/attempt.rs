@@ -74,12 +74,7 @@ fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
         AcquireAnswer::Busy { is_retained, .. } => {
-            // A copy without an answer may still be executed, and take what nobody waits for.
-            if waiter.attempt.state.asked == 1 {
-                waiter.attempt.forget();
-            } else {
-                waiter.attempt.abandon();
-            }
+            waiter.attempt.turned_away();
             Some(Decision::Busy { is_retained })
         }
         AcquireAnswer::LeftToCohort => {

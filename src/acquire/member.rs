@@ -86,6 +86,10 @@ impl<'a> Member<'a> {
         Ok((turn, now))
     }
 
+    pub(super) fn joined_after(&self, time: Instant) -> bool {
+        self.joined > time
+    }
+
     /// Opens an attempt for the member.
     pub(super) fn open(&self, request: &Request, now: Instant) -> Result<AttemptHandoff, Closed> {
         let Request { keys, amount, lease, retained, .. } = request;

@@ -74,6 +74,12 @@ impl<'a> PendingAttempt<'a> {
         self.context.engine.forget(self.id());
     }
 
+    /// Records the answer that the server does not take the attempt. A copy of the request that has no answer may still
+    /// be executed, and be taken.
+    pub(crate) fn turned_away(&mut self) {
+        if self.state.asked > 1 { self.abandon() } else { self.forget() }
+    }
+
     /// Gives the attempt up. Its ticket or hold is removed from Redis in the background.
     pub(crate) fn abandon(&mut self) {
         self.decided = true;

@@ -115,16 +115,19 @@ impl State {
         self.attempts.open(attempt, |n| self.holds.is_held(n))
     }
 
-    /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
+    /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile. The server
+    /// may have granted a revoked attempt anew, so it is given up.
     pub(super) fn grant(&mut self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
-        let Attempt { keys, lease, member, queued_at, mut revoked, wanted, is_asked_for, .. } =
-            self.attempts.remove(id.n)?;
-        if mutant::on(Mutant::RevokedGrantHeld) {
-            revoked = false;
+        let mut attempt = self.attempts.remove(id.n)?;
+        if let Some(before) = attempt.before.take() {
+            // The request of the attempt has ended it, at this time or later.
+            self.cleanups.set_ended(&before, attempt.counted_from);
         }
-        if revoked {
+        if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
+            self.cleanups.push(attempt.into_cleanup(id, false, now));
             return None;
         }
+        let Attempt { keys, lease, member, queued_at, wanted, is_asked_for, .. } = attempt;
         let Grant { amount, token, term, deadline, replicas, at_first } = grant;
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
         let hold = Hold::new(keys, id, amount, token, lease, term, deadline);

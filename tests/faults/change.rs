@@ -1,6 +1,6 @@
 //! Downgrades and upgrades that get lost, whose answers get lost, and that arrive late.
 
-use bowline::{ErrorKind, ReadGuard, Result, RwLock, Upgrade, WriteGuard};
+use bowline::{ErrorKind, ReadGuard, Result, RwLock, Upgrade, Whose, WriteGuard};
 use futures::future::BoxFuture;
 
 use crate::faulty::{Fault, Messages, faulty_client};
@@ -14,6 +14,7 @@ on_every_runtime! {
     a_late_copy_of_a_refused_upgrade_changes_nothing,
     a_change_that_is_never_answered_leaves_nothing,
     closing_waits_for_a_change_under_way,
+    a_hold_that_is_taken_before_its_change_is_answered_is_lost,
     a_change_is_not_sent_again_after_its_client_was_closed,
     an_upgrade_survives_lost_requests_and_replies,
     an_upgrade_that_is_never_answered_leaves_nothing,
@@ -142,6 +143,25 @@ async fn closing_waits_for_a_change_under_way(env: Env) {
     assert_eq!(change.await.unwrap_err().kind(), ErrorKind::Closed);
     closing.await;
     assert_eq!(env.keys(), [] as [&str; 0]);
+}
+
+/// The message overtakes the answer.
+async fn a_hold_that_is_taken_before_its_change_is_answered_is_lost(env: Env) {
+    let operator = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (writing, next) = (client.rw_lock("a").write().await.unwrap(), client.lock("next").lock().await.unwrap());
+    faults.next("permit_change", [Fault::HangReply]);
+    let change = env.spawn(writing.downgrade());
+    let changed = operator.rw_lock("a");
+    env.eventually("it is changed", async || changed.inspect().await.unwrap().readers.len() == 1).await;
+    changed.force_release(Whose::Everybody).await.unwrap();
+    // The messages come in order.
+    operator.lock("next").force_release().await.unwrap();
+    env.soon("the messages", next.lost()).await;
+    faults.release();
+    let error = change.await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    until_free(&env, "a").await;
 }
 
 /// An upgradable reader beside a plain one. The upgrade waits, and is spawned.

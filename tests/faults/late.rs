@@ -1,6 +1,6 @@
 //! Copies of a request that arrive after it was given up.
 
-use bowline::{ConnectionError, Reply};
+use bowline::{ConnectionError, ErrorKind, Reply};
 
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::{SLACK, acquiring, assert_holds, drop_when, is_free, key, ms, pass, until_free, until_waiting};
@@ -10,6 +10,7 @@ on_every_runtime! {
     a_late_copy_after_the_release_is_a_ghost_of_one_lease,
     a_late_copy_that_queues_is_ended_when_it_is_granted,
     a_try_that_finds_the_lock_held_cancels_a_copy_without_an_answer,
+    a_full_queue_cancels_a_copy_without_an_answer,
     a_late_copy_after_its_time_does_nothing,
     a_late_copy_before_the_cancel_is_cancelled,
     a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
@@ -88,6 +89,26 @@ async fn a_try_that_finds_the_lock_held_cancels_a_copy_without_an_answer(env: En
         env.eventually("it is cancelled", async || faults.answered("lock_cancel") == cancelled + 1).await;
     }
     held.release().await.unwrap();
+}
+
+/// Somebody may leave the queue before the first copy arrives.
+async fn a_full_queue_cancels_a_copy_without_an_answer(env: Env) {
+    let [other, third] = [env.client().await, env.client().await];
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(60_000))).await;
+    let held = other.lock("a").lock().await.unwrap();
+    let waiter = acquiring(&env, &third, "a");
+    until_waiting(&env, "a", 1).await;
+    let full = async || client.lock("a").lock().max_waiters(1).await.unwrap_err().kind() == ErrorKind::QueueFull;
+    assert!(full().await);
+    assert_eq!((faults.calls("lock_acquire"), faults.total()), (1, 1), "an answer leaves nothing to cancel");
+    for fault in [Fault::Late, Fault::LoseReply] {
+        let cancelled = faults.answered("lock_cancel");
+        faults.next("lock_acquire", [fault]);
+        assert!(full().await);
+        env.eventually("it is cancelled", async || faults.answered("lock_cancel") == cancelled + 1).await;
+    }
+    held.release().await.unwrap();
+    env.soon("its turn", waiter).await.unwrap().release().await.unwrap();
 }
 
 async fn a_late_copy_after_its_time_does_nothing(env: Env) {

@@ -131,6 +131,24 @@ fn a_ticket_without_an_answer_fails_those_that_have_waited_for_as_long() {
     owned(poll(late.as_mut()));
 }
 
+/// Those whom it has failed have left before it did.
+#[test]
+fn a_ticket_that_has_failed_before_a_member_came_is_no_failure_of_that_member() {
+    let setup = setup();
+    let [mut first, second] = setup.two_members();
+    setup.answer([Answer::Queued, Answer::Granted]);
+    assert!(poll(first.as_mut()).is_pending());
+    let (ids, since, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
+    let time = Duration::from_secs(1);
+    setup.executor.advance(time);
+    let mut late = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(late.as_mut()).is_pending());
+    drop((first, second));
+    setup.context.engine.heartbeat_failed(&setup.keys, &ids, since, setup.context.now(), &failure, time);
+    let _held = owned(poll(late.as_mut()));
+    assert_eq!((setup.calls(), setup.cleanups()), (2, 1), "it asks by itself, and the ticket is cancelled");
+}
+
 /// It joined while the request of the member before had no answer, so it has as much less time left.
 #[test]
 fn the_time_of_a_member_counts_from_when_it_joined() {

@@ -67,6 +67,25 @@ fn a_lock_with_one_token_is_not_handed_off() {
     assert_eq!((handoff.amount, handoff.before.unwrap().id), (HANDOFF_BUDGET, cohort.hold.id));
 }
 
+/// A server that replaces this one may still have it.
+#[test]
+fn a_hold_that_a_granted_request_has_ended_is_ended_again_after_a_gap() {
+    let cohort = cohort(Kind::Lock, 1, 1);
+    assert!(cohort.hand_off_first(cohort.budget()));
+    let (handoff, setup) = (cohort.attempt(0), &cohort.setup);
+    let until = setup.now + LEASE;
+    let held = setup.engine.hold(handoff.id, handoff.amount, Token::new(2), Term::Renewed, until, setup.now);
+    assert!(held.is_some());
+    let cleaned = || {
+        let work = setup.engine.work(setup.now);
+        setup.answer(&work);
+        work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket.id).collect::<Vec<_>>()
+    };
+    assert_eq!(cleaned(), []);
+    setup.engine.gap(setup.now);
+    assert_eq!(cleaned(), [cohort.hold.id]);
+}
+
 #[test]
 fn a_permit_is_handed_off_whatever_its_amount() {
     // The first of the others asks, because an operator may have set a larger limit.

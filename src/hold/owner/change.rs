@@ -56,8 +56,9 @@ impl HoldOwner {
         let terms = Terms { term: old.term, lease: changed.lease, replicas: old.replicas };
         let hold = match pending.hold(changed.amount, changed.token, terms, changed.sent) {
             Ok(Some(hold)) => hold,
-            // The client was closed meanwhile, and closing has cancelled the attempt.
-            Ok(None) => return Err(context.closed(operation, &old.keys)),
+            // Closing has cancelled the attempt.
+            Ok(None) if context.engine.is_closed() => return Err(context.closed(operation, &old.keys)),
+            Ok(None) => return Err(lost_error(&old, operation, Loss::Revoked)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
         let mut owned = Self::new(source.clone(), hold, holder);

@@ -3,7 +3,7 @@
 -- ARGV: old_id new_id lease_ms not_after_ms
 -- Reply: CHANGED token more now | NOT_HELD more now | STALE now
 -- The replies are those of a change of permits. more is always 0. A second copy replies the token of the first one, and
--- starts the lease anew. not_after_ms 0 means no limit.
+-- starts the lease anew unless it lasts longer. not_after_ms 0 means no limit.
 
 local lock, fence = KEYS[1], KEYS[4]
 local old_id, id, lease, not_after = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -14,7 +14,8 @@ local old_id, id, lease, not_after = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]
 
 local token = string.match(redis.call('HGET', lock, id) or '', '^%d+')
 if token then
-  redis.call('PEXPIRE', lock, lease)
+  -- This may be a late copy, and the lease may have been extended since.
+  if redis.call('PTTL', lock) < lease + 0 then redis.call('PEXPIRE', lock, lease) else takes_writes(lock) end
   return {'CHANGED', token, 0, now}
 end
 local old = redis.call('HGET', lock, old_id)
