@@ -27,6 +27,7 @@ impl Executor for Pool {
     }
 
     fn now(&self) -> Instant {
+        // On Linux it stands still while the machine is suspended. Where that can happen, use CLOCK_BOOTTIME.
         Instant::now()
     }
 

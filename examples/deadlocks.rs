@@ -34,7 +34,14 @@ async fn main() -> Outcome<()> {
     };
     println!("{deadlock}");
     if let Some(way_out) = &deadlock.way_out {
-        operator.lock(&way_out.name.name).force_release().await?;
+        let lock = operator.lock(&way_out.name.name);
+        // It may have ended since: take the lock only from the hold that was found.
+        let token = lock.inspect().await?.holder.map(|holder| holder.token);
+        if token == way_out.token
+            && let Some(fence) = lock.force_release().await?
+        {
+            println!("have the storage reject tokens below {fence}");
+        }
     }
     for program in programs {
         program.await??;

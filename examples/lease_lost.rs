@@ -1,4 +1,4 @@
-//! Four ways in which a holder learns that its lease is lost.
+//! How a holder learns that its lease is lost: by `protect`, `lost`, `is_valid`, the error of `release`, and `run`.
 //!
 //! `cargo run --example lease_lost`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]

@@ -17,7 +17,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut masters = Masters::start()?;
     // A crash of a holder blocks the others for a second. A master that has restarted counts after a second, because
     // all holds that it may have lost have ended by then.
-    let config = Config::builder().lease(Duration::from_secs(1)).retry_timeout(Duration::from_secs(3)).build()?;
+    let config = Config::builder()
+        .lease(Duration::from_secs(1))
+        .retry_timeout(Duration::from_secs(3))
+        // So that the program starts while one of them is down.
+        .connect_in_background(true)
+        .build()?;
     let mut clients = Vec::new();
     for url in &masters.urls {
         clients.push(bowline::tokio::connect_with(url, config.clone()).await?);

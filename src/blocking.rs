@@ -6,7 +6,9 @@
 //! [`Executor::block_on`](crate::Executor::block_on), and both APIs can share one client.
 //!
 //! # Which threads may block
-//! - A program without a runtime connects with `connect` (feature `blocking`). The client brings its own thread.
+//! - A program without a runtime connects with `connect` (feature `blocking`). The client runs
+//!   on the threads of smol's global executor, which all such clients share. Call `close` or `scope` before `main`
+//!   returns: the executor is not shut down, and a hold whose guard is not dropped stays until its lease ends.
 //! - A program with a runtime wraps its async client in [`Client::new`]. It blocks only on threads meant for that, such
 //!   as those of `tokio::task::spawn_blocking`, `smol::unblock` or `async_std::task::spawn_blocking`. The runtime must
 //!   be running: a call never returns if it depends on a current-thread runtime that no thread drives.

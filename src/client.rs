@@ -32,8 +32,10 @@ use crate::stats::Stats;
 
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
 ///
-/// A client has one connection for commands, one connection for its subscription, and two background tasks, one for
-/// leases and one for messages. Their number does not grow with the number of locks. `connect` of a runtime's module
+/// On one server, a client has one connection for commands, one connection for its subscription, and two background
+/// tasks, one for leases and one for messages. Their number does not grow with the number of locks. In a cluster it has
+/// up to two connections to each master. Each name that [`changes`](crate::Lock::changes) watches, and each number of
+/// replicas in [`acknowledged_by`](crate::Acquire::acknowledged_by), needs one more. `connect` of a runtime's module
 /// makes a client, such as `bowline::tokio::connect(url)`. [`Client::connect`] makes one from any executor and
 /// connection.
 ///
@@ -191,7 +193,8 @@ impl Client {
     /// Waiting acquisitions fail with [`Closed`](crate::ErrorKind::Closed), and live guards lose their hold
     /// ([`Loss::Closed`](crate::Loss::Closed)). Their tickets and holds are removed from Redis, and then the
     /// connections are closed. This takes at most the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
-    /// A hold that could not be removed in that time ends with its lease. All later operations fail with `Closed`.
+    /// A hold that could not be removed in that time ends with its lease. With a `retry_timeout` of zero, that time is
+    /// 1 ms. All later operations fail with `Closed`.
     ///
     /// # Cancel safety
     /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the

@@ -29,6 +29,9 @@ pub(crate) use checks::{check_label, check_lease, check_replicas};
 /// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long a grant is handed off within a cohort of non-fair acquisitions |
 /// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 1 s | how long the shutdown of the runtime may block to release holds |
 /// | [`label`](ConfigBuilder::label) | none | what the client is called where its holds and waiters are shown |
+/// | [`acknowledged_by`](ConfigBuilder::acknowledged_by) | 0 | how many replicas must have a grant or a renewal before it counts |
+/// | [`client_id`](ConfigBuilder::client_id) | random | the identity of the client in Redis, for deterministic tests |
+/// | [`names_in_metrics`](ConfigBuilder::names_in_metrics) | no | whether metrics are labelled with names |
 /// | [`connect_in_background`](ConfigBuilder::connect_in_background) | no | whether the client can be used before its server is up |
 ///
 /// # Files and the environment
@@ -215,7 +218,7 @@ impl ConfigBuilder {
     /// What the client is called where its holds and waiters are shown, such as the name of its host: up to 64 bytes
     /// ([`MAX_LABEL`]) without control characters. By default it has no label.
     ///
-    /// `inspect` of locks, read-write locks, semaphores and latches shows the labels of those who hold and wait, and
+    /// `inspect` shows the labels of those who hold and wait, and
     /// that of a [`RedLock`](crate::RedLock) those who hold. It asks for them by a second command, and shows none if
     /// that fails. The label is the default label of [`Election::label`](crate::Election::label). If an acquisition
     /// with a [timeout](crate::Acquire::timeout) of 100 ms or more times out, its [error](crate::Error) says who held

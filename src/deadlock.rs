@@ -32,10 +32,9 @@ mod graph;
 /// All of these existed at the same time, between the two looks.
 ///
 /// # Guarantees
-/// A deadlock of clients that each wait for a name of which they hold nothing, or
-/// [upgrade](crate::UpgradableGuard::upgrade), is found, if it lasts for the whole
-/// search, and if no name in it has more than 1,000 holds or 1,000 waiters. Of many deadlocks, at most 100 are
-/// returned, and each client is in one of them.
+/// It finds each deadlock of clients that lasts for the whole search, if each client holds nothing of the name that it
+/// waits for, or waits to [upgrade](crate::UpgradableGuard::upgrade) there. No name in it may have more than 1,000
+/// holds or 1,000 waiters. Of many deadlocks, at most 100 are returned, and each client is in one of them.
 ///
 /// # Not guaranteed
 /// - The search assumes that a client goes on only when it has all that it waits for. The server knows clients, and not

@@ -52,6 +52,7 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// ```no_run
 /// # use std::time::Duration;
 /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+/// // In every program, before anything else: a latch that is not set counts nothing and lets everybody through.
 /// let started = client.latch("workers started");
 /// started.try_set(3, Duration::from_secs(3600)).await?;
 ///

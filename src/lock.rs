@@ -32,8 +32,8 @@ use crate::revoke::{Whose, take_from};
 /// - At most one [`LockGuard`](crate::LockGuard) per name is valid, under the conditions documented there.
 /// - A release hands the lock to the next waiter in the same command. A contended acquisition costs two commands,
 ///   however many others wait, and no polling. [Non-fair](Acquire::non_fair) acquisitions of one client share commands.
-/// - Every waiter is served after a bounded wait, even if its message was lost, the holder before it died or the server
-///   restarted: at most a third of its lease after it can reach the server again, or when the lease before it ends.
+/// - Every waiter is served after a bounded wait. A lost message costs it at most a third of its lease, counted from
+///   when it can reach the server. A dead holder costs the rest of that holder's lease.
 /// - Waiters whose client is gone are skipped at once, up to 127 tickets of 15 clients. More of them delay the waiters
 ///   behind them until enough tickets have expired. A ticket expires one lease after its last heartbeat, and after half
 ///   an hour at most.

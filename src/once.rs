@@ -123,8 +123,8 @@ impl Once {
     }
 
     /// Runs `work`, unless a run of this period has begun, or another run is under way or [holds](Self::at_least). Then
-    /// it returns `None`, and `work` is not called. It also does so if a period by a pattern of cron ends while the
-    /// server is asked twice. Never waits.
+    /// it returns `None`, and `work` is not called. With a pattern of cron, the client may have to ask the server
+    /// twice: if the period ends in between, the call returns `None` too. Never waits.
     ///
     /// Sends one command before the work and one after it. A call by a pattern of cron sends up to three more: one if
     /// the client does not know the server's time yet, and two if the pattern has matched in the last ten seconds,

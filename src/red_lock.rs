@@ -163,11 +163,11 @@ impl RedLock {
     ///
     /// # Errors
     /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the
-    /// `retry_timeout`: too few masters answer, or have been up for long enough. All waiting acquisitions then fail
-    /// together. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting
-    /// does not check. If denials, and failures of clients to [connect](crate::ConfigBuilder::connect_in_background),
-    /// leave no majority, and time does not mend them, they are the error. A minority that refuses or denies is passed
-    /// over.
+    /// `retry_timeout`: too few masters answer, or too few of those have been up for the longest lease. All waiting
+    /// acquisitions then fail together. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run
+    /// `INFO`, which connecting does not check. If denials, and failures of clients to
+    /// [connect](crate::ConfigBuilder::connect_in_background), leave no majority, and time does not mend them, they are
+    /// the error. A minority that refuses or denies is passed over.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }

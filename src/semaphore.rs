@@ -159,6 +159,7 @@ impl Semaphore {
     }
 
     /// Stores a limit in Redis. It overrides the limits of the handles until 24 h after the last use of the semaphore.
+    /// No call removes it: set the limit of the handles again.
     ///
     /// A larger limit grants waiters at once. A smaller limit revokes no permits: waiters are granted again once enough
     /// permits are released. Waiters that ask for more than the new limit fail with

@@ -27,7 +27,8 @@ pub use try_acquire::TryAcquire;
 /// An acquisition that waits until it is granted. `G` is the guard that it resolves to.
 ///
 /// Returned by [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
-/// [`RwLock::write`](crate::RwLock::write) and [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent
+/// [`RwLock::upgradable_read`](crate::RwLock::upgradable_read), [`RwLock::write`](crate::RwLock::write),
+/// [`Semaphore::acquire`](crate::Semaphore::acquire) and [`RedLock::lock`](crate::RedLock::lock). Nothing is sent
 /// before it is awaited. The [blocking API](crate::blocking::Acquire) uses the same builder and calls `block` instead.
 ///
 /// # Errors
@@ -41,8 +42,10 @@ pub use try_acquire::TryAcquire;
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
 ///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). `Unavailable` also means that three grants in a
 ///   row arrived after their lease had expired.
-/// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): returned at
-///   once, without a retry.
+/// - [`Unacknowledged`](ErrorKind::Unacknowledged): fewer replicas than [asked for](Self::acknowledged_by) have the
+///   grant in time. It is released in the background.
+/// - [`Denied`](ErrorKind::Denied), [`Certificate`](ErrorKind::Certificate), [`WrongType`](ErrorKind::WrongType),
+///   [`Unsupported`](ErrorKind::Unsupported), [`Protocol`](ErrorKind::Protocol): returned at once, without a retry.
 /// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
 ///
 /// # Cancel safety
@@ -90,8 +93,9 @@ impl<G> Acquire<G> {
     /// Non-fair acquisitions of one client form a *cohort* if they can share a grant: those of one
     /// [`Lock`](crate::Lock), the writers of one [`RwLock`](crate::RwLock), and those that ask a
     /// [`Semaphore`](crate::Semaphore) for the same number of permits through handles with the same limit. A cohort
-    /// waits behind one ticket. A release hands the hold to the next member of the cohort without a command. If the
-    /// primitive has tokens, every member gets a larger one.
+    /// of a lock or of writers waits behind one ticket, that of a semaphore behind at most one for each waiting member.
+    /// A release hands the hold to the next member of the cohort without a command. If the primitive has tokens, every
+    /// member gets a larger one.
     ///
     /// Only acquisitions with the client's own renewed lease join a cohort. All others queue up as [`fair`](Self::fair)
     /// ones.
@@ -99,7 +103,7 @@ impl<G> Acquire<G> {
     /// # Guaranteed
     /// - The member that has waited longest in its cohort is next. A semaphore may answer requests that are already
     ///   sent in another order.
-    /// - A hand-off budget serves at most 32 members, and the last of them at most
+    /// - The first hand-off budget serves at most 32 members, and the last of them at most
     ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues
     ///   up again behind the other waiters.
     /// - The cohort of a [`Lock`](crate::Lock) or of writers that was granted without waiting asks for its next budget
@@ -138,8 +142,9 @@ impl<G> Acquire<G> {
     /// Returns [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind `limit` or more others. By default the
     /// queue is unlimited.
     ///
-    /// Waiters are counted once, when the acquisition starts to wait: those in Redis, or those in the client's own
-    /// [cohort](Self::non_fair). A cohort that queues up again after its turn is not checked again. Zero is an
+    /// Waiters are counted when the acquisition starts to wait: those in Redis, or those in the client's own
+    /// [cohort](Self::non_fair). A member of a cohort that asks the server later counts those in Redis then. A cohort
+    /// that queues up again after its turn is not checked again. Zero is an
     /// [`InvalidInput`](ErrorKind::InvalidInput) error: use the `try_` method instead.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.choices.max_waiters = Some(limit);

@@ -10,7 +10,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block.
-    /// Nothing was sent.
+    /// Nothing was acquired.
     InvalidInput,
     /// The `timeout` of the operation passed before a grant or an answer arrived, or would pass before permits of a
     /// [rate limiter](crate::UntilReady) are free. The request is cancelled in the
@@ -62,7 +62,9 @@ pub enum ErrorKind {
     /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this
     /// set. The message names both.
     OtherMasters,
-    /// Those that wait at the [`Barrier`](crate::Barrier) are of another number of parties.
+    /// Those that wait at the [`Barrier`](crate::Barrier) are of another number of parties. Of a
+    /// [`DoubleBarrier`](crate::DoubleBarrier) also: a whole generation is inside, and has not left yet. That passes,
+    /// although [`is_retryable`](crate::Error::is_retryable) returns `false`.
     OtherParties,
     /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not
     /// yet noticed that its connection is closed.

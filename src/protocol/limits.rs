@@ -72,7 +72,7 @@ const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
 /// A counter is given so much more, so that the readers that follow need not extend its life.
 const COUNTER_SLACK: Duration = Duration::from_secs(5 * 60);
 
-/// Constants of the scripts: upper-case words outside strings and comments, replaced by the number.
+/// Constants of the scripts: upper-case words in code, and strings that are such a word. Replaced by the number.
 pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("ALL_UNITS", WRITE as u64),
     ("HANDOFF_BUDGET", HANDOFF_BUDGET as u64),

@@ -20,7 +20,8 @@ pub struct RedLockStats {
     /// Rounds without a majority, because other holds were in the way. After the first one, an acquisition only looks
     /// whether a majority of the masters is free, and each look counts as a round.
     pub contested_rounds: u64,
-    /// Rounds without a majority, because too few masters answered or have been up for long enough.
+    /// Rounds without a majority, because too few masters answered, or too few of those have been up for the longest
+    /// lease.
     pub failed_rounds: u64,
     /// Votes that masters gave to a hold after its grant, because they had lost the hold, or had refused or not
     /// answered before.

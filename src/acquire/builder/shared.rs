@@ -101,7 +101,7 @@ macro_rules! builder {
             /// gets a larger token. That acquisition must be [non-fair](crate::Acquire::non_fair) or retained, and
             /// write if it is of an `RwLock`; this option makes an acquisition non-fair. A client that waits for the
             /// lock asks this client for it. This client releases an idle lock at once, and a used lock with the guard,
-            /// after at most one hand-off budget.
+            /// after at most two hand-off budgets.
             ///
             /// # Guaranteed
             /// - Another client waits for one message and one release while the lock is idle. If the message is lost,

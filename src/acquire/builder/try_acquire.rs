@@ -56,7 +56,8 @@ impl<G> TryAcquire<G> {
     }
 
     /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)
-    /// limits it as well, and is the only limit by default.
+    /// limits it as well, and is the only limit by default. Zero is an
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) error.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.choices.timeout = Some(timeout);
         self

@@ -12,7 +12,8 @@ use crate::protocol::key::Keys;
 use crate::stats::Stats;
 
 impl Engine {
-    /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
+    /// Turns the attempt into a hold. `None`: the attempt was revoked, and is given up, or the client was closed
+    /// meanwhile.
     pub(crate) fn grant(&self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
         // The waker is dropped while the tables are unlocked.
         let (_waker, hold) = self.change(|state| (state.attempts.stop_waiting(id), state.grant(id, grant, now)));

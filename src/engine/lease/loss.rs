@@ -8,9 +8,11 @@ use std::fmt;
 pub enum Loss {
     /// The lease expired: it was fixed, or could not be renewed in time.
     Expired,
-    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data.
+    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data. Or another
+    /// program has [resumed](crate::Lock::resume) it, or Java has taken it.
     Gone,
-    /// An operator released the hold by [`force_release`](crate::Lock::force_release).
+    /// The hold was taken by [`force_release`](crate::Lock::force_release), or for an acquisition by
+    /// [`force_after`](crate::Acquire::force_after).
     Revoked,
     /// The client was closed, or its runtime was shut down.
     Closed,
