@@ -177,6 +177,11 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
             let decision = attempt::run(request, &mut waiter).await;
             (decision, waiter.attempt.state.since)
         };
+        if let (Ok(Decision::Unanswered(error, since)), Some(member)) = (&decision, &mut member)
+            && member.came_after(error, *since)
+        {
+            continue;
+        }
         let failed = |error: &Error, since| member.iter().for_each(|member| member.fail(error, since));
         match decision.inspect_err(|error| failed(error, since))? {
             Decision::Held { hold, is_acknowledged } => {
@@ -198,8 +203,6 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
             }
             Decision::Busy { is_retained: false } => return Ok(Owned::Busy),
             Decision::Busy { is_retained: true } => return Ok(Owned::Retained),
-            // The attempt was older than the member, and has failed before the member came.
-            Decision::Unanswered(_, since) if member.as_ref().is_some_and(|member| member.joined_after(since)) => {}
             Decision::Unanswered(error, since) => {
                 failed(&error, Some(since));
                 return Err(error);

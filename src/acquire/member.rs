@@ -26,6 +26,8 @@ pub(super) struct Member<'a> {
     last: u64,
     /// Whether the member holds, so that the drop does not leave the cohort.
     holds: bool,
+    /// Whether the time for its next request counts from when it joined.
+    has_no_answer: bool,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
 }
@@ -42,7 +44,9 @@ impl<'a> Member<'a> {
         match poll_fn(join).await {
             Ok(Joined { number, waits }) => {
                 let has_just_joined = waits;
-                Ok(Some(Self { context, cohort, number, joined: now, last: number, holds: false, has_just_joined }))
+                let (joined, last) = (now, number);
+                let [holds, has_no_answer] = [false; 2];
+                Ok(Some(Self { context, cohort, number, joined, last, holds, has_no_answer, has_just_joined }))
             }
             Err(CannotJoin::Busy) => Ok(None),
             Err(CannotJoin::Closed) => Err(request.error(ErrorKind::Closed)),
@@ -81,13 +85,21 @@ impl<'a> Member<'a> {
                 attempt.since = attempt.since.map(|since| since.max(self.joined));
                 Turn::Attempt(attempt)
             }
+            Ok(Turn::Lead { since: None }) if std::mem::take(&mut self.has_no_answer) => {
+                Turn::Lead { since: Some(self.joined) }
+            }
             Ok(turn) => turn,
         };
         Ok((turn, now))
     }
 
-    pub(super) fn joined_after(&self, time: Instant) -> bool {
-        self.joined > time
+    /// Whether the member joined after the time since which its attempt has had no usable answer. The attempt of an
+    /// earlier member has failed then, and this member asks by itself, within the time that it has left.
+    pub(super) fn came_after(&mut self, error: &Error, since: Instant) -> bool {
+        let came_after = self.joined > since;
+        // The server has answered that an operator has dropped the ticket.
+        self.has_no_answer = came_after && error.kind() != ErrorKind::Dropped;
+        came_after
     }
 
     /// Opens an attempt for the member.

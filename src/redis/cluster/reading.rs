@@ -164,7 +164,11 @@ fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
 /// Asks a node over its link.
 async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     router.use_link(&node.host);
-    let up = node.link.ready().await.map_err(Failure::Refused)?;
+    // A node that is gone for good never has a link. The link is made on while other nodes are asked.
+    let longest = router.config.command_timeout;
+    let ready = router.within(longest, node.link.ready()).await;
+    let up =
+        ready.ok_or_else(|| Failure::Io(format!("no connection within {longest:?}")))?.map_err(Failure::Refused)?;
     let limit = router.config.command_timeout.min(node.link.upkeep);
     let asked = router.within(limit, ask(router, up.connection, &node.host, false)).await;
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))

@@ -198,7 +198,8 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
-        ("left end\nredis.call('PEXPIRE', lock", "left end\nlease = redis.pcall('PEXPIRE', lock"),
+        ("or redis.call('PEXPIRE', lock, lease, 'GT')", "or redis.pcall('PEXPIRE', lock, lease, 'GT')"),
+        ("  redis.call('PEXPIRE', lock, lease)\nend\nif extended", "  lease = redis.pcall('PEXPIRE', lock, lease)\nend\nif extended"),
         ("if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
         (

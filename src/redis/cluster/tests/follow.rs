@@ -51,7 +51,7 @@ impl How {
 }
 
 /// All nodes but node 1 know of its replacement.
-fn replace(lab: &Lab) {
+pub(super) fn replace(lab: &Lab) {
     [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
 }
 

@@ -1,5 +1,7 @@
 //! The links to the nodes: made anew, left and given up.
 
+use std::sync::atomic::AtomicBool;
+
 use futures::FutureExt;
 
 use super::super::super::link::Link;
@@ -162,4 +164,30 @@ fn a_node_is_in_doubt_until_all_its_late_answers_are_confirmed() {
     assert!(node.is_in_doubt());
     drop(second);
     assert!(!node.is_in_doubt());
+}
+
+/// No link to it is ever made. The nodes that are there were loading their data when they were asked.
+#[test]
+fn a_reading_ends_although_a_node_is_gone_for_good() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    let (lab, loading) = (Arc::clone(&scene.lab), Arc::new(AtomicBool::new(true)));
+    for port in [1, 2] {
+        let loading = Arc::clone(&loading);
+        lab.nodes[&port].answers(move |_, words| {
+            let needs_data = words[0] == "CLUSTER" || words[0].starts_with("EVAL");
+            let refuses = needs_data && loading.load(Ordering::SeqCst);
+            refuses.then(|| Said::Now("-LOADING Redis is loading the dataset in memory\r\n".to_owned()))
+        });
+    }
+    let cut = |port| lab.nodes[&port].sockets().into_iter().for_each(|socket| lab.nodes[&port].cut(socket));
+    lab.nodes[&3].dead.store(true, Ordering::SeqCst);
+    cut(1);
+    scene.sleep(ms(2_000));
+    loading.store(false, Ordering::SeqCst);
+    follow::replace(&lab);
+    lab.nodes[&1].dead.store(true, Ordering::SeqCst);
+    cut(1);
+    scene.sleep(Duration::from_secs(10));
+    assert_eq!(scene.run(call).unwrap(), Reply::Integer(1));
 }
