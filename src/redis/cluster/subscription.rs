@@ -120,6 +120,13 @@ impl Source for InCluster {
         limits(&self.router)
     }
 
+    /// The next attempt goes to another master.
+    fn first_limit(&self) -> Duration {
+        let [shortest, longest] = self.limits();
+        let has_others = matches!(self.at, At::AnyMaster(_)) && self.router.map().masters().len() > 1;
+        if has_others { shortest } else { longest }
+    }
+
     async fn open(
         &mut self,
         channel: &str,

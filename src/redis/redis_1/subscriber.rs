@@ -63,6 +63,12 @@ impl Source for Dedicated {
         [self.shared.upkeep, self.shared.timeout]
     }
 
+    /// The next attempt goes to the next client's server.
+    fn first_limit(&self) -> Duration {
+        let Shared { clients, timeout, .. } = &*self.shared;
+        if clients.len() > 1 { *timeout / 2 } else { *timeout }
+    }
+
     #[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]
     async fn open(&mut self, channel: &str, _: &Notices, _: &Arc<DialProgress>) -> Result<Socket, Failure> {
         let client = self.shared.clients.get(self.next % self.shared.clients.len().max(1));

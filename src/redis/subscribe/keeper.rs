@@ -34,6 +34,12 @@ pub(in super::super) trait Source: Send + 'static {
     /// subscription, with all its attempts.
     fn limits(&self) -> [Duration; 2];
 
+    /// The longest time of an attempt at the first socket. By default it may use up all the time of the first
+    /// subscription, because the next attempt leads to the same server.
+    fn first_limit(&self) -> Duration {
+        self.limits()[1]
+    }
+
     /// Connects, subscribes and waits for the confirmation.
     fn open(
         &mut self,
@@ -129,8 +135,12 @@ impl<S: Source> Keeper<S> {
 
     /// Tries until a socket is proven or the server refuses. `last` keeps the last failure.
     async fn first(&mut self, last: &mut Failure) -> Result<S::Socket, Failure> {
+        let (executor, limit) = (Arc::clone(self.source.executor()), self.source.first_limit());
         loop {
-            match self.source.open(&self.channel, &self.notices, &Arc::default()).await {
+            let progress = Arc::default();
+            let opened = self.source.open(&self.channel, &self.notices, &progress);
+            let opened = runtime::timeout(&executor, limit, opened).await;
+            match opened.unwrap_or_else(|| Err(progress.late(limit))) {
                 Ok(mut socket) => match self.source.prove(&mut socket).await {
                     Proven::Yes => return Ok(socket),
                     Proven::Refused(refusal) => return Err(Failure::Refused(refusal)),

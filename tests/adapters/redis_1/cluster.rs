@@ -1,5 +1,7 @@
 //! The application's connection to a cluster.
 
+use std::net::TcpListener;
+
 use bowline::{Client, ErrorKind, NameInUse, PrimitiveKind};
 use redis::cluster::ClusterClientBuilder;
 
@@ -85,6 +87,23 @@ fn a_cluster_that_gives_no_answer_or_refuses() {
         cluster.node(0).resume();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("no answer of the cluster"), "{error}");
+    });
+}
+
+/// A frozen node accepts connections too.
+#[test]
+fn a_silent_node_leaves_time_for_the_next_subscriber() {
+    on_tokio(|executor| async move {
+        let cluster = Cluster::start(1, 0);
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let nodes = [format!("redis://{}/", silent.local_addr().unwrap()), cluster.node(0).url()];
+        let subscribers = nodes.map(|node| redis::Client::open(node).unwrap());
+        let builder = ClusterClientBuilder::new(urls(&cluster)).retries(0);
+        let connection = builder.build().unwrap().get_async_connection().await.unwrap();
+        let connection = redis_1::from_cluster(executor.clone(), connection, subscribers.into(), &config()).await;
+        let client = Client::connect(executor, Arc::new(connection.unwrap()), config()).await.unwrap();
+        client.lock("a").lock().await.unwrap().release().await.unwrap();
+        client.close().await;
     });
 }
 

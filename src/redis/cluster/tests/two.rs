@@ -38,6 +38,18 @@ fn scene() -> Scene {
     scene
 }
 
+/// The map still names it.
+#[test]
+fn a_frozen_master_leaves_time_for_the_first_subscription() {
+    let mut scene = scene();
+    scene.lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
+    for n in 0..4 {
+        // Each begins with another master than the one before.
+        let subscribed = scene.subscribe(&format!("inbox {n}")).map(drop);
+        assert!(subscribed.is_ok(), "{n}: {subscribed:?}");
+    }
+}
+
 #[test]
 fn calls_are_grouped_by_their_masters() {
     let mut scene = scene();
