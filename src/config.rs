@@ -134,8 +134,8 @@ impl ConfigBuilder {
     /// operation waits for less if its own time is over before: see [`retry_timeout`](Self::retry_timeout).
     ///
     /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again
-    /// and needs time for that. A renewal never waits longer than its lease allows. Every other command on a silent
-    /// connection waits for the whole timeout.
+    /// and needs time for that. A renewal waits for half of what is left of its lease at most, but for at least 100 ms.
+    /// Every other command on a silent connection waits for the whole timeout.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self

@@ -180,7 +180,7 @@ impl Watchdog {
     }
 
     /// Cleans up once. Without an answer, the clean-up pauses and goes behind those that wait. It is repeated until the
-    /// server has answered, or the ticket or hold has expired.
+    /// server has answered, the call fails for a reason that is not worth a retry, or the ticket or hold has expired.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         // If the future is dropped, the engine is not told, because the clean-up is not done.
         if let Ok(was_held) = self.cancel(&cleanup).await

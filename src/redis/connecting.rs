@@ -53,8 +53,9 @@ impl RedisConnection {
         Ok(Self { servers: Box::new(later), warnings: Vec::new(), primaries: None })
     }
 
-    /// Connects, logs in and checks the server, within the command timeout. A second attempt is made only if the
-    /// sentinels may name another server by then.
+    /// Connects, logs in and checks the server, within the command timeout, or twice that time for a cluster that the
+    /// URL of one of its nodes leads to. A second attempt is made only if the sentinels may name another server by
+    /// then.
     async fn connect_now(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,

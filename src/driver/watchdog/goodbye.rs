@@ -60,7 +60,7 @@ pub(super) fn say(
 }
 
 /// Whether only this call failed, for example because its key has the wrong type. Any other failure would repeat for
-/// every call.
+/// every call to the same server.
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) | Failure::Late(error) => {

@@ -3,7 +3,7 @@
 //! | the subscription | its messages | left by |
 //! |---|---|---|
 //! | has no socket | | a socket that is logged in and subscribed |
-//! | has a socket without a proof | are dropped | the proof; a failed proof, which ends the socket |
+//! | has a socket without a proof | are dropped; those of an application's client wait | the proof; a failed proof, which ends the socket |
 //! | is proven | are delivered | the end of its socket; the end of the proof |
 //!
 //! After each new proof, a gap is reported: the receiver then asks for what was missed or dropped before.

@@ -1,10 +1,10 @@
 //! Finds out whether a subscription is on the server that executes the commands.
 //!
-//! Behind one address there may be several servers, one after the other or at the same time. A replica passes on what
-//! the commands' server publishes, also about grants that were undone because the commands' server has no listener. So
-//! a message counts only after the commands' server has confirmed this very subscription: each socket also subscribes
-//! to a probe, which is a channel that no other client knows, and the commands' server is asked for the number of its
-//! subscribers. An address would prove nothing, and not every user may read the id of a server.
+//! Behind one address there may be several servers, one after the other or at the same time. A demoted primary may
+//! still grant, and tell its subscribers. So a message counts only after the commands' server has confirmed this very
+//! subscription: each socket also subscribes to a probe, which is a channel that no other client knows, and the
+//! commands' server is asked for the number of its subscribers. An address would prove nothing, and not every user may
+//! read the id of a server.
 
 use std::pin::Pin;
 use std::sync::Arc;
