@@ -17,7 +17,7 @@ use futures::stream::BoxStream;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
 use super::dial::checks::check_server;
-use super::dial::deadline::Deadline;
+use super::dial::deadline::{Deadline, Until};
 use super::dial::locate::Locate;
 use super::url::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -36,9 +36,16 @@ impl Blocking {
     /// Finds the server, connects and logs in. `None`: this failed or took too long.
     pub(super) fn connect(locate: &dyn Locate, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
-        let target = locate.locate_blocking(deadline)?;
-        let (wire, hello) = login(&target, deadline)?;
+        Self::connect_by(locate, deadline, deadline)
+    }
+
+    /// As [`connect`](Self::connect). The login ends by `login`, and the calls by `calls`.
+    pub(super) fn connect_by(locate: &dyn Locate, login: Deadline, calls: Deadline) -> Option<Self> {
+        let until = Until::new(login);
+        let target = locate.locate_blocking(login)?;
+        let (wire, hello) = self::login(&target, &until)?;
         check_server(&hello, target.purpose()).ok()?;
+        until.put_off(calls);
         Some(Self { wire: Mutex::new(wire) })
     }
 
@@ -59,14 +66,14 @@ impl Blocking {
 }
 
 /// Logs in as the other connections do. Also returns the answer to `HELLO`.
-fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
+fn login(target: &Target, until: &Until) -> Option<(Wire, Reply)> {
     let mut commands = vec![target.introduction().hello(target.login().last().as_ref())];
     if target.db() != 0 {
         let mut select = ::redis::cmd("SELECT");
         select.arg(target.db());
         commands.push(select);
     }
-    let mut wire = Wire::new(dial::dial(target, deadline)?);
+    let mut wire = Wire::new(dial::dial(target, until)?);
     let mut replies = ask(&mut wire, &commands)?.into_iter();
     let hello = replies.next()?.ok()?;
     replies.all(|reply| reply.is_ok()).then_some((wire, hello))
@@ -84,7 +91,7 @@ pub(super) fn ask_once(
     commands: &[::redis::Cmd],
     deadline: Deadline,
 ) -> Option<Vec<Result<Reply, ConnectionError>>> {
-    ask(&mut login(target, deadline)?.0, commands)
+    ask(&mut login(target, &Until::new(deadline))?.0, commands)
 }
 
 #[async_trait]

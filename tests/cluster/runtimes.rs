@@ -1,5 +1,6 @@
 //! Clusters on the other runtimes, without a runtime, and after the end of one.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::acknowledged::key;
 use crate::support::adapters::bounded;
 use crate::support::cluster::Cluster;
 use crate::support::env::{Env, on_every_runtime};
+use crate::support::server::Server;
 
 on_every_runtime! { every_primitive_follows_a_failover_and_a_slot }
 
@@ -83,25 +85,62 @@ fn a_program_without_a_runtime_follows_the_master() {
     });
 }
 
+/// A runtime with a client that holds these names.
+fn holding(
+    cluster: &Cluster,
+    names: impl Iterator<Item = String>,
+) -> (tokio::runtime::Runtime, Client, Vec<LockGuard>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let config = Config::builder().shutdown_timeout(Duration::from_secs(10)).lease(Duration::from_secs(300));
+    let config = config.build().unwrap();
+    let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
+    let (client, guards) = runtime.block_on(async {
+        let connection = bowline::tokio::open(executor.clone(), &cluster.user_url(), &config).await.unwrap();
+        let client = Client::connect(executor, Arc::new(connection), config).await.unwrap();
+        let held = names.map(|name| client.lock(&name).lock().into_future());
+        let guards = join_all(held.collect::<Vec<_>>()).await.into_iter().map(Result::unwrap).collect();
+        (client, guards)
+    });
+    (runtime, client, guards)
+}
+
+/// Whether a node has a hold of a name that begins so.
+fn has_holds(node: &Server, begins: &str) -> bool {
+    let hold = |key: &String| key.contains(&format!("{{{begins}")) && !key.ends_with(":fence");
+    node.keys().iter().any(hold)
+}
+
+/// It does not matter which of the masters is asked first.
+#[test]
+fn the_last_good_bye_leaves_time_for_the_masters_that_are_there() {
+    bounded(|| {
+        let mut cluster = Cluster::start_with(3, 0, &["--cluster-node-timeout", "60000"]);
+        for frozen in 0..3 {
+            let begins = format!("{frozen} frozen ");
+            let (runtime, _client, _guards) = holding(&cluster, (0..NAMES).map(|n| format!("{begins}{n}")));
+            cluster.node(frozen).pause();
+            drop(runtime);
+            let others = (0..3).filter(|node| *node != frozen);
+            let left: Vec<_> = others.filter(|node| has_holds(cluster.node(*node), &begins)).collect();
+            cluster.node(frozen).resume();
+            assert_eq!(left, [0; 0], "{frozen} is frozen");
+            assert!(has_holds(cluster.node(frozen), &begins), "it was asked");
+        }
+        // More than are released in one batch.
+        let (runtime, _client, _guards) = holding(&cluster, (0..600).map(|n| format!("killed {n}")));
+        cluster.kill(0);
+        drop(runtime);
+        assert!(!has_holds(cluster.node(1), "killed") && !has_holds(cluster.node(2), "killed"));
+    });
+}
+
 /// What a program leaves that returns from `main` while it holds: nothing, on any master, also after a failover.
 #[test]
 fn the_last_good_bye_goes_to_every_master() {
     bounded(|| {
         let cluster = start();
         for failed_over in [false, true] {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            let config = Config::builder().shutdown_timeout(Duration::from_secs(10)).lease(Duration::from_secs(300));
-            let config = config.build().unwrap();
-            let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
-            let (client, guards) = runtime.block_on(async {
-                let connection = bowline::tokio::open(executor.clone(), &cluster.user_url(), &config).await.unwrap();
-                let client = Client::connect(executor, Arc::new(connection), config).await.unwrap();
-                let mut guards = Vec::new();
-                for n in 0..NAMES {
-                    guards.push(client.lock(&n.to_string()).lock().await.unwrap());
-                }
-                (client, guards)
-            });
+            let (runtime, client, guards) = holding(&cluster, (0..NAMES).map(|n| n.to_string()));
             let masters: Vec<usize> = (0..NAMES).map(|n| cluster.owner_of(&key(&n.to_string()))).collect();
             assert!((0..6).filter(|node| masters.contains(node)).count() == 3, "{masters:?}");
             if failed_over {
@@ -113,9 +152,8 @@ fn the_last_good_bye_goes_to_every_master() {
                 }
             }
             drop(runtime);
-            let left = |node: &bowline_testkit::server::Server| node.keys().iter().any(|key| !key.ends_with(":fence"));
             let masters = cluster.shards().into_iter().map(|shard| cluster.node(shard.master));
-            assert!(masters.filter(|node| left(node)).count() == 0, "failed over: {failed_over}");
+            assert!(masters.filter(|node| has_holds(node, "")).count() == 0, "failed over: {failed_over}");
             for guard in guards {
                 assert_eq!(futures::executor::block_on(guard.lost()), Loss::Closed);
             }

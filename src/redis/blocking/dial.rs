@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::super::dial::deadline::Deadline;
+use super::super::dial::deadline::{Deadline, Until};
 use super::super::dial::tune;
 use super::super::url::address::Address;
 use super::super::url::target::Target;
@@ -18,8 +18,10 @@ pub(super) trait Duplex: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Duplex for T {}
 
-/// Opens a stream to the target, with TLS if needed. No step takes longer than the deadline.
-pub(super) fn dial(target: &Target, deadline: Deadline) -> Option<Box<dyn Duplex>> {
+/// Opens a stream to the target, with TLS if needed. No step takes longer than the deadline, nor does any read or write
+/// of the stream.
+pub(super) fn dial(target: &Target, until: &Until) -> Option<Box<dyn Duplex>> {
+    let deadline = until.deadline();
     let (opened, socket) = mpsc::channel();
     let address = target.address.clone();
     // The system offers no time limit for resolving a name or connecting to a unix socket. If one takes longer, its
@@ -29,7 +31,7 @@ pub(super) fn dial(target: &Target, deadline: Deadline) -> Option<Box<dyn Duplex
     });
     drop(dialling.ok()?);
     let socket = socket.recv_timeout(deadline.left().ok()?).ok()?.ok()?;
-    let timed = Timed { socket, deadline };
+    let timed = Timed { socket, until: until.clone() };
     #[cfg(feature = "tls")]
     if let Some(tls) = &target.tls {
         return Some(Box::new(tls.wrap_blocking(timed)?));
@@ -66,12 +68,12 @@ enum Socket {
 /// A socket whose every read and write ends by the deadline.
 struct Timed {
     socket: Socket,
-    deadline: Deadline,
+    until: Until,
 }
 
 impl Timed {
     fn left(&self) -> io::Result<Option<Duration>> {
-        self.deadline.left().map(Some)
+        self.until.deadline().left().map(Some)
     }
 }
 

@@ -43,9 +43,11 @@ impl BlockingCluster {
         let place = owner.and_then(|owner| Some((owner, self.places.get(owner)?)));
         let (owner, place) = place.ok_or_else(|| ConnectionError::Unreachable("no node serves the slot".to_owned()))?;
         let mut nodes = lock(&self.nodes);
+        // A node that is silent leaves time for the others.
+        let not_dialled = u32::try_from(self.places.len() - nodes.len()).unwrap_or(u32::MAX - 1);
         let node = nodes.entry(owner.clone()).or_insert_with(|| {
-            let left = self.deadline.left().ok()?;
-            Some(Arc::new(Blocking::connect(place, left)?))
+            let login = self.deadline.share(not_dialled + 1).ok()?;
+            Some(Arc::new(Blocking::connect_by(place, login, self.deadline)?))
         });
         node.clone().ok_or_else(|| ConnectionError::Unreachable(owner.to_string()))
     }

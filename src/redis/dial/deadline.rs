@@ -1,7 +1,10 @@
 //! The end of a time limit.
 
 use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use crate::mutex::lock;
 
 /// The time at which waiting ends.
 #[derive(Clone, Copy, Debug)]
@@ -45,5 +48,23 @@ mod tests {
             assert!(!left.is_zero(), "a socket would take that for no limit");
         }
         assert!(soon.share(4).is_err());
+    }
+}
+
+/// The deadline of a socket, which is put off when the login has succeeded.
+#[derive(Clone, Debug)]
+pub(in crate::redis) struct Until(Arc<Mutex<Deadline>>);
+
+impl Until {
+    pub(in crate::redis) fn new(deadline: Deadline) -> Self {
+        Self(Arc::new(Mutex::new(deadline)))
+    }
+
+    pub(in crate::redis) fn deadline(&self) -> Deadline {
+        *lock(&self.0)
+    }
+
+    pub(in crate::redis) fn put_off(&self, deadline: Deadline) {
+        *lock(&self.0) = deadline;
     }
 }
