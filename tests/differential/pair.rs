@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use redis::Value;
 
 use crate::agree::Slack;
-use crate::steps::{CLIENTS, INBOX, KEYS, Step};
+use crate::steps::{CLIENTS, Command, INBOX, KEYS, Step, Word};
 use crate::support::server::Server;
 use inboxes::Inbox;
 use packed::{RUN, packed};
@@ -24,6 +24,8 @@ type Outcome = Result<Reply, String>;
 
 pub struct Pair {
     real: Server,
+    /// Redis 6.
+    is_old: bool,
     connection: redis::Connection,
     inboxes: Vec<Inbox>,
     embedded: Embedded,
@@ -35,6 +37,7 @@ pub struct Pair {
 impl Pair {
     pub fn start() -> Self {
         let real = Server::start();
+        let is_old = real.version().starts_with("redis 6");
         KEYS.iter().for_each(|key| real.allow_forever(key));
         let mut connection = real.client();
         for script in Script::all() {
@@ -48,7 +51,7 @@ impl Pair {
             Inbox { channel: format!("{INBOX}{client}"), real: connection.as_pubsub(), embedded: None }
         });
         let inboxes = inboxes.collect();
-        Self { real, connection, inboxes, embedded, embedded_connection, seen: BTreeMap::new() }
+        Self { real, is_old, connection, inboxes, embedded, embedded_connection, seen: BTreeMap::new() }
     }
 
     pub fn version(&self) -> String {
@@ -80,10 +83,19 @@ impl Pair {
         self.messages(&slack)
     }
 
+    /// Redis 6.2 does not know an option of `PEXPIRE`, and no script uses it there.
+    fn known(&self, commands: &[Command]) -> Vec<Command> {
+        let is_new = |command: &&Command| match command.words.last() {
+            Some(Word::Text(word)) => word.eq_ignore_ascii_case(b"GT"),
+            _ => false,
+        };
+        commands.iter().filter(|command| !(self.is_old && is_new(command))).cloned().collect()
+    }
+
     fn step(&mut self, step: &Step, slack: &mut Slack) -> (Outcome, Outcome) {
         match step {
             Step::Script { name, keys, args } => self.script(name, keys, args, slack),
-            Step::Commands(commands) => self.eval(RUN, &packed(commands), slack),
+            Step::Commands(commands) => self.eval(RUN, &packed(&self.known(commands)), slack),
             Step::Source(source) => self.eval(source, &[], slack),
             Step::Expire(key) => {
                 let source = format!("return redis.call('PEXPIRE', '{key}', 1)");
