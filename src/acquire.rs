@@ -178,7 +178,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
             (decision, waiter.attempt.state.since)
         };
         if let (Ok(Decision::Unanswered(error, since)), Some(member)) = (&decision, &mut member)
-            && member.came_after(error, *since)
+            && member.outlives(error, *since)
         {
             continue;
         }

@@ -218,13 +218,12 @@ impl ConfigBuilder {
     /// What the client is called where its holds and waiters are shown, such as the name of its host: up to 64 bytes
     /// ([`MAX_LABEL`]) without control characters. By default it has no label.
     ///
-    /// `inspect` shows the labels of those who hold and wait, and
-    /// that of a [`RedLock`](crate::RedLock) those who hold. It asks for them by a second command, and shows none if
-    /// that fails. The label is the default label of [`Election::label`](crate::Election::label). If an acquisition
-    /// with a [timeout](crate::Acquire::timeout) of 100 ms or more times out, its [error](crate::Error) says who held
-    /// the name shortly before, and how many were before it in the queue. For that, it sends two commands when nine
-    /// tenths of its timeout are over, or 1 s before the end. Of more than 16 that would ask at the same time, only 16
-    /// do. A `RedLock` does not ask.
+    /// `inspect` shows the labels of those who hold and wait, and that of a [`RedLock`](crate::RedLock) those who hold.
+    /// It asks for them by a second command, and shows none if that fails. The label is the default label of
+    /// [`Election::label`](crate::Election::label). If an acquisition with a [timeout](crate::Acquire::timeout) of 100
+    /// ms or more times out, its [error](crate::Error) says who held the name shortly before, and how many were before
+    /// it in the queue. For that, it sends two commands when nine tenths of its timeout are over, or 1 s before the
+    /// end. Of more than 16 that would ask at the same time, only 16 do. A `RedLock` does not ask.
     ///
     /// The client stores its label when it connects, and then every 5 min: one command. A label that the server has
     /// lost, in a failover for example, is therefore missing for up to 5 min. It is removed when the client is closed

@@ -26,8 +26,8 @@ pub(super) struct Member<'a> {
     last: u64,
     /// Whether the member holds, so that the drop does not leave the cohort.
     holds: bool,
-    /// Whether the time for its next request counts from when it joined.
-    has_no_answer: bool,
+    /// Since when there has been no usable answer, if the attempt that the member got last was not its own.
+    unanswered: Option<Instant>,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
 }
@@ -44,9 +44,8 @@ impl<'a> Member<'a> {
         match poll_fn(join).await {
             Ok(Joined { number, waits }) => {
                 let has_just_joined = waits;
-                let (joined, last) = (now, number);
-                let [holds, has_no_answer] = [false; 2];
-                Ok(Some(Self { context, cohort, number, joined, last, holds, has_no_answer, has_just_joined }))
+                let (joined, last, unanswered, holds) = (now, number, None, false);
+                Ok(Some(Self { context, cohort, number, joined, last, unanswered, holds, has_just_joined }))
             }
             Err(CannotJoin::Busy) => Ok(None),
             Err(CannotJoin::Closed) => Err(request.error(ErrorKind::Closed)),
@@ -69,10 +68,11 @@ impl<'a> Member<'a> {
         });
         let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
         self.last = last;
+        let unanswered = self.unanswered.take();
         let turn = match given {
             Err(SharedFailure { error, reach }) => {
                 let (is_own, since) = match reach {
-                    Reach::JoinedBy(since) => (self.joined <= since, Some(self.joined)),
+                    Reach::JoinedBy(since) => (!self.joined_after(since), self.left_by(&error)),
                     Reach::Last(last) => (self.number <= last, None),
                 };
                 if is_own {
@@ -85,21 +85,28 @@ impl<'a> Member<'a> {
                 attempt.since = attempt.since.map(|since| since.max(self.joined));
                 Turn::Attempt(attempt)
             }
-            Ok(Turn::Lead { since: None }) if std::mem::take(&mut self.has_no_answer) => {
-                Turn::Lead { since: Some(self.joined) }
-            }
+            Ok(Turn::Lead { since }) => Turn::Lead { since: since.or(unanswered) },
             Ok(turn) => turn,
         };
         Ok((turn, now))
     }
 
-    /// Whether the member joined after the time since which its attempt has had no usable answer. The attempt of an
-    /// earlier member has failed then, and this member asks by itself, within the time that it has left.
-    pub(super) fn came_after(&mut self, error: &Error, since: Instant) -> bool {
-        let came_after = self.joined > since;
-        // The server has answered that an operator has dropped the ticket.
-        self.has_no_answer = came_after && error.kind() != ErrorKind::Dropped;
-        came_after
+    /// Whether the attempt that the member was given has failed for earlier members only: there has been no usable
+    /// answer `since` then, and this member joined later. It asks by itself, within the time that it has left.
+    pub(super) fn outlives(&mut self, error: &Error, since: Instant) -> bool {
+        let outlives = self.joined_after(since);
+        self.unanswered = self.left_by(error).filter(|_| outlives);
+        outlives
+    }
+
+    fn joined_after(&self, time: Instant) -> bool {
+        self.joined > time
+    }
+
+    /// From when the time of the member counts after a failure of earlier members. An operator who drops the waiters
+    /// has had an answer of the server.
+    fn left_by(&self, error: &Error) -> Option<Instant> {
+        (error.kind() != ErrorKind::Dropped).then_some(self.joined)
     }
 
     /// Opens an attempt for the member.

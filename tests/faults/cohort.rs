@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bowline::{Client, ErrorKind, Lock, LockGuard, Result};
+use bowline::{Client, ErrorKind, Lock, LockGuard, Result, Whose};
 use futures::future::BoxFuture;
 use futures::{FutureExt, poll};
 
@@ -20,6 +20,7 @@ on_every_runtime! {
     a_later_member_has_its_own_retry_timeout,
     closing_ends_the_cohort_before_the_server_answers,
     a_turn_is_told_who_else_of_its_client_was_granted,
+    a_member_does_not_fail_for_a_ticket_that_was_dropped_before_it_came,
 }
 
 type Waiting = BoxFuture<'static, Result<LockGuard>>;
@@ -213,4 +214,31 @@ async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
     faults.heal();
     faults.release();
     drop(lapses);
+}
+
+/// The ticket for the next turn was queued ahead. The member has waited for longer than the retry timeout, and still
+/// has all of it: the server has answered.
+async fn a_member_does_not_fail_for_a_ticket_that_was_dropped_before_it_came(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config.handoff_time(ms(4000)).retry_timeout(ms(1000))).await;
+    let (lock, next) = (client.lock("a"), client.lock("next").lock().await.unwrap());
+    // A retained hold has tokens for the members that come later.
+    let first = lock.lock().retained(ms(5000)).await.unwrap();
+    let (second, behind) = (stands(&lock), acquiring(&env, &other, "a"));
+    until_waiting(&env, "a", 1).await;
+    // Half of the time is over.
+    env.sleep(ms(2100)).await;
+    first.release().await.unwrap();
+    let second = env.soon("the second", second).await.unwrap();
+    until_waiting(&env, "a", 2).await;
+    assert_eq!(lock.drop_waiters(Whose::Everybody).await.unwrap(), 2);
+    assert_eq!(env.soon("it is told", behind).await.unwrap_err().kind(), ErrorKind::Dropped);
+    // The messages come in order.
+    other.lock("next").force_release().await.unwrap();
+    env.soon("the messages", next.lost()).await;
+    let third = env.spawn(stands(&lock));
+    env.sleep(ms(2500)).await;
+    faults.next("lock_acquire", [Fault::LoseRequest]);
+    second.release().await.unwrap();
+    env.soon("the third", third).await.unwrap().release().await.unwrap();
 }

@@ -11,6 +11,7 @@ on_every_runtime! {
     a_late_copy_that_queues_is_ended_when_it_is_granted,
     a_try_that_finds_the_lock_held_cancels_a_copy_without_an_answer,
     a_full_queue_cancels_a_copy_without_an_answer,
+    a_limit_that_is_too_small_cancels_a_copy_without_an_answer,
     a_late_copy_after_its_time_does_nothing,
     a_late_copy_before_the_cancel_is_cancelled,
     a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
@@ -109,6 +110,25 @@ async fn a_full_queue_cancels_a_copy_without_an_answer(env: Env) {
     }
     held.release().await.unwrap();
     env.soon("its turn", waiter).await.unwrap().release().await.unwrap();
+}
+
+/// Somebody may store a larger limit before the first copy arrives.
+async fn a_limit_that_is_too_small_cancels_a_copy_without_an_answer(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let semaphore = client.semaphore("s", 3);
+    semaphore.set_limit(1).await.unwrap();
+    let over = async || semaphore.acquire_many(3).await.unwrap_err().kind() == ErrorKind::OverLimit;
+    let before = faults.total();
+    assert!(over().await);
+    assert_eq!(faults.total(), before + 1, "an answer leaves nothing to cancel");
+    for fault in [Fault::Late, Fault::LoseReply] {
+        let cancelled = faults.answered("permit_cancel");
+        faults.next("permit_acquire", [fault]);
+        assert!(over().await);
+        env.eventually("it is cancelled", async || faults.answered("permit_cancel") == cancelled + 1).await;
+    }
+    // The stored limit.
+    env.redis::<()>(&["DEL", "bowline:sem:{s}"]);
 }
 
 async fn a_late_copy_after_its_time_does_nothing(env: Env) {

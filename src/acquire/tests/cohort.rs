@@ -23,6 +23,14 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// The heartbeats of the first member's ticket have had no answer since then, for so long that it fails.
+    fn ticket_fails(&self, since: Instant, after: Duration) {
+        let (ids, failure) = ([first_id().n], Failure::Connection(unreachable()));
+        self.context.engine.heartbeat_failed(&self.keys, &ids, since, self.context.now(), &failure, after);
+    }
+}
+
 fn owned(acquired: Poll<Result<Option<Arc<HoldOwner>>>>) -> Arc<HoldOwner> {
     match acquired {
         Poll::Ready(Ok(Some(owned))) => owned,
@@ -118,12 +126,11 @@ fn a_ticket_without_an_answer_fails_those_that_have_waited_for_as_long() {
     let [mut first, mut second] = setup.two_members();
     setup.answer([Answer::Queued, Answer::Granted]);
     assert!(poll(first.as_mut()).is_pending());
-    let (ids, since, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
-    let time = Duration::from_secs(1);
+    let (since, time) = (setup.context.now(), Duration::from_secs(1));
     setup.executor.advance(time);
     let mut late = pin!(setup.acquire(setup.request(None)));
     assert!(poll(late.as_mut()).is_pending());
-    setup.context.engine.heartbeat_failed(&setup.keys, &ids, since, setup.context.now(), &failure, time);
+    setup.ticket_fails(since, time);
     for acquired in [poll(first.as_mut()), poll(second.as_mut())] {
         assert!(matches!(acquired, Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
     }
@@ -138,15 +145,32 @@ fn a_ticket_that_has_failed_before_a_member_came_is_no_failure_of_that_member() 
     let [mut first, second] = setup.two_members();
     setup.answer([Answer::Queued, Answer::Granted]);
     assert!(poll(first.as_mut()).is_pending());
-    let (ids, since, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
-    let time = Duration::from_secs(1);
+    let (since, time) = (setup.context.now(), Duration::from_secs(1));
     setup.executor.advance(time);
     let mut late = pin!(setup.acquire(setup.request(None)));
     assert!(poll(late.as_mut()).is_pending());
     drop((first, second));
-    setup.context.engine.heartbeat_failed(&setup.keys, &ids, since, setup.context.now(), &failure, time);
+    setup.ticket_fails(since, time);
     let _held = owned(poll(late.as_mut()));
     assert_eq!((setup.calls(), setup.cleanups()), (2, 1), "it asks by itself, and the ticket is cancelled");
+}
+
+#[test]
+fn a_member_that_outlives_a_ticket_has_the_time_that_it_has_left() {
+    let setup = setup();
+    let [mut first, second] = setup.two_members();
+    setup.answer([Answer::Queued]);
+    assert!(poll(first.as_mut()).is_pending());
+    let (since, retry_timeout) = (setup.context.now(), setup.context.config.retry_timeout);
+    setup.executor.advance(Duration::from_secs(1));
+    let joined = setup.context.now();
+    let mut late = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(late.as_mut()).is_pending());
+    drop((first, second));
+    setup.executor.advance(retry_timeout / 2);
+    setup.ticket_fails(since, retry_timeout / 2);
+    assert_eq!(finish(late).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(setup.context.now() - joined, retry_timeout);
 }
 
 /// It joined while the request of the member before had no answer, so it has as much less time left.
