@@ -17,7 +17,7 @@ use futures::stream::BoxStream;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
 use super::dial::checks::check_server;
-use super::dial::deadline::{Deadline, Until};
+use super::dial::deadline::{Deadline, SocketDeadline};
 use super::dial::locate::Locate;
 use super::url::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -41,7 +41,7 @@ impl Blocking {
 
     /// As [`connect`](Self::connect). The login ends by `login`, and the calls by `calls`.
     pub(super) fn connect_by(locate: &dyn Locate, login: Deadline, calls: Deadline) -> Option<Self> {
-        let until = Until::new(login);
+        let until = SocketDeadline::new(login);
         let target = locate.locate_blocking(login)?;
         let (wire, hello) = self::login(&target, &until)?;
         check_server(&hello, target.purpose()).ok()?;
@@ -66,7 +66,7 @@ impl Blocking {
 }
 
 /// Logs in as the other connections do. Also returns the answer to `HELLO`.
-fn login(target: &Target, until: &Until) -> Option<(Wire, Reply)> {
+fn login(target: &Target, until: &SocketDeadline) -> Option<(Wire, Reply)> {
     let mut commands = vec![target.introduction().hello(target.login().last().as_ref())];
     if target.db() != 0 {
         let mut select = ::redis::cmd("SELECT");
@@ -91,7 +91,7 @@ pub(super) fn ask_once(
     commands: &[::redis::Cmd],
     deadline: Deadline,
 ) -> Option<Vec<Result<Reply, ConnectionError>>> {
-    ask(&mut login(target, &Until::new(deadline))?.0, commands)
+    ask(&mut login(target, &SocketDeadline::new(deadline))?.0, commands)
 }
 
 #[async_trait]

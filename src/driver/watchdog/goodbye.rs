@@ -42,8 +42,9 @@ pub(super) fn say(
         let rest = left.split_off(left.len().min(BATCH));
         let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail));
         let Some(answers) = poll_until(executor, until, join_all(calls)) else { break };
-        // In a cluster, another node may answer.
-        if answers.iter().all(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
+        // In a cluster, the other nodes may answer.
+        let is_one_server = !connection.topology().one_name_per_call;
+        if is_one_server && answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
         }
         // Calls that were begun and did not finish are sent first.

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::super::dial::deadline::{Deadline, Until};
+use super::super::dial::deadline::{Deadline, SocketDeadline};
 use super::super::dial::tune;
 use super::super::url::address::Address;
 use super::super::url::target::Target;
@@ -20,8 +20,8 @@ impl<T: Read + Write + Send> Duplex for T {}
 
 /// Opens a stream to the target, with TLS if needed. No step takes longer than the deadline, nor does any read or write
 /// of the stream.
-pub(super) fn dial(target: &Target, until: &Until) -> Option<Box<dyn Duplex>> {
-    let deadline = until.deadline();
+pub(super) fn dial(target: &Target, until: &SocketDeadline) -> Option<Box<dyn Duplex>> {
+    let deadline = until.get();
     let (opened, socket) = mpsc::channel();
     let address = target.address.clone();
     // The system offers no time limit for resolving a name or connecting to a unix socket. If one takes longer, its
@@ -68,12 +68,12 @@ enum Socket {
 /// A socket whose every read and write ends by the deadline.
 struct Timed {
     socket: Socket,
-    until: Until,
+    until: SocketDeadline,
 }
 
 impl Timed {
     fn left(&self) -> io::Result<Option<Duration>> {
-        self.until.deadline().left().map(Some)
+        self.until.get().left().map(Some)
     }
 }
 

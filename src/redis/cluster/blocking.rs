@@ -43,10 +43,10 @@ impl BlockingCluster {
         let place = owner.and_then(|owner| Some((owner, self.places.get(owner)?)));
         let (owner, place) = place.ok_or_else(|| ConnectionError::Unreachable("no node serves the slot".to_owned()))?;
         let mut nodes = lock(&self.nodes);
-        // A node that is silent leaves time for the others.
-        let not_dialled = u32::try_from(self.places.len() - nodes.len()).unwrap_or(u32::MAX - 1);
+        // One part for each node that is not dialled yet, and one for the calls.
+        let parts = self.places.len() - nodes.len() + 1;
         let node = nodes.entry(owner.clone()).or_insert_with(|| {
-            let login = self.deadline.share(not_dialled + 1).ok()?;
+            let login = self.deadline.share(u32::try_from(parts).unwrap_or(u32::MAX)).ok()?;
             Some(Arc::new(Blocking::connect_by(place, login, self.deadline)?))
         });
         node.clone().ok_or_else(|| ConnectionError::Unreachable(owner.to_string()))

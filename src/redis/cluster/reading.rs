@@ -164,7 +164,7 @@ fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
 /// Asks a node over its link.
 async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     router.use_link(&node.host);
-    // A node that is gone for good never has a link. The link is made on while other nodes are asked.
+    // A node that is gone for good never has a link.
     let longest = router.config.command_timeout;
     let ready = router.within(longest, node.link.ready()).await;
     let up =

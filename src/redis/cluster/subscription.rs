@@ -120,11 +120,9 @@ impl Source for InCluster {
         limits(&self.router)
     }
 
-    /// The next attempt goes to another master.
-    fn first_limit(&self) -> Duration {
-        let [shortest, longest] = self.limits();
+    fn first_limit(&self) -> Option<Duration> {
         let has_others = matches!(self.at, At::AnyMaster(_)) && self.router.map().masters().len() > 1;
-        if has_others { shortest } else { longest }
+        has_others.then_some(self.limits()[0])
     }
 
     async fn open(

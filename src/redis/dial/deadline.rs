@@ -32,6 +32,24 @@ impl Deadline {
     }
 }
 
+/// The deadline of a socket, which is put off when the login has succeeded.
+#[derive(Clone, Debug)]
+pub(in crate::redis) struct SocketDeadline(Arc<Mutex<Deadline>>);
+
+impl SocketDeadline {
+    pub(in crate::redis) fn new(deadline: Deadline) -> Self {
+        Self(Arc::new(Mutex::new(deadline)))
+    }
+
+    pub(in crate::redis) fn get(&self) -> Deadline {
+        *lock(&self.0)
+    }
+
+    pub(in crate::redis) fn put_off(&self, deadline: Deadline) {
+        *lock(&self.0) = deadline;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,23 +66,5 @@ mod tests {
             assert!(!left.is_zero(), "a socket would take that for no limit");
         }
         assert!(soon.share(4).is_err());
-    }
-}
-
-/// The deadline of a socket, which is put off when the login has succeeded.
-#[derive(Clone, Debug)]
-pub(in crate::redis) struct Until(Arc<Mutex<Deadline>>);
-
-impl Until {
-    pub(in crate::redis) fn new(deadline: Deadline) -> Self {
-        Self(Arc::new(Mutex::new(deadline)))
-    }
-
-    pub(in crate::redis) fn deadline(&self) -> Deadline {
-        *lock(&self.0)
-    }
-
-    pub(in crate::redis) fn put_off(&self, deadline: Deadline) {
-        *lock(&self.0) = deadline;
     }
 }

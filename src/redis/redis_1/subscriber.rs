@@ -63,10 +63,9 @@ impl Source for Dedicated {
         [self.shared.upkeep, self.shared.timeout]
     }
 
-    /// The next attempt goes to the next client's server.
-    fn first_limit(&self) -> Duration {
+    fn first_limit(&self) -> Option<Duration> {
         let Shared { clients, timeout, .. } = &*self.shared;
-        if clients.len() > 1 { *timeout / 2 } else { *timeout }
+        (clients.len() > 1).then_some(*timeout / 2)
     }
 
     #[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]

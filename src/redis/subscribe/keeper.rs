@@ -34,10 +34,10 @@ pub(in super::super) trait Source: Send + 'static {
     /// subscription, with all its attempts.
     fn limits(&self) -> [Duration; 2];
 
-    /// The longest time of an attempt at the first socket. By default it may use up all the time of the first
-    /// subscription, because the next attempt leads to the same server.
-    fn first_limit(&self) -> Duration {
-        self.limits()[1]
+    /// The longest time of an attempt at the first socket, if the next attempt leads to another server. By default, one
+    /// attempt may use up all the time of the first subscription.
+    fn first_limit(&self) -> Option<Duration> {
+        None
     }
 
     /// Connects, subscribes and waits for the confirmation.
@@ -139,8 +139,13 @@ impl<S: Source> Keeper<S> {
         loop {
             let progress = Arc::default();
             let opened = self.source.open(&self.channel, &self.notices, &progress);
-            let opened = runtime::timeout(&executor, limit, opened).await;
-            match opened.unwrap_or_else(|| Err(progress.late(limit))) {
+            let opened = match limit {
+                Some(limit) => {
+                    runtime::timeout(&executor, limit, opened).await.unwrap_or_else(|| Err(progress.late(limit)))
+                }
+                None => opened.await,
+            };
+            match opened {
                 Ok(mut socket) => match self.source.prove(&mut socket).await {
                     Proven::Yes => return Ok(socket),
                     Proven::Refused(refusal) => return Err(Failure::Refused(refusal)),

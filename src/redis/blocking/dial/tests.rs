@@ -28,6 +28,6 @@ fn a_unix_socket_that_takes_no_one_costs_no_more_than_was_given() {
     // There is room for one that was not accepted.
     waits.connect(&address).unwrap();
     let target = Target::parse(&format!("unix://{}", path.display())).unwrap();
-    assert!(dial(&target, &Until::new(Deadline::after(Duration::from_millis(50)).unwrap())).is_none());
+    assert!(dial(&target, &SocketDeadline::new(Deadline::after(Duration::from_millis(50)).unwrap())).is_none());
     std::fs::remove_file(path).unwrap();
 }
