@@ -26,8 +26,9 @@ pub(super) struct Member<'a> {
     last: u64,
     /// Whether the member holds, so that the drop does not leave the cohort.
     holds: bool,
-    /// Since when there has been no usable answer, if the attempt that the member got last was not its own.
-    unanswered: Option<Instant>,
+    /// Whether there has been no usable answer since the member joined, because the attempt that it got last failed for
+    /// earlier members.
+    is_unanswered: bool,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
 }
@@ -44,8 +45,8 @@ impl<'a> Member<'a> {
         match poll_fn(join).await {
             Ok(Joined { number, waits }) => {
                 let has_just_joined = waits;
-                let (joined, last, unanswered, holds) = (now, number, None, false);
-                Ok(Some(Self { context, cohort, number, joined, last, unanswered, holds, has_just_joined }))
+                let (joined, last, [holds, is_unanswered]) = (now, number, [false; 2]);
+                Ok(Some(Self { context, cohort, number, joined, last, holds, is_unanswered, has_just_joined }))
             }
             Err(CannotJoin::Busy) => Ok(None),
             Err(CannotJoin::Closed) => Err(request.error(ErrorKind::Closed)),
@@ -68,7 +69,7 @@ impl<'a> Member<'a> {
         });
         let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
         self.last = last;
-        let unanswered = self.unanswered.take();
+        let unanswered = std::mem::take(&mut self.is_unanswered).then_some(self.joined);
         let turn = match given {
             Err(SharedFailure { error, reach }) => {
                 let (is_own, since) = match reach {
@@ -95,7 +96,7 @@ impl<'a> Member<'a> {
     /// answer `since` then, and this member joined later. It asks by itself, within the time that it has left.
     pub(super) fn outlives(&mut self, error: &Error, since: Instant) -> bool {
         let outlives = self.joined_after(since);
-        self.unanswered = self.left_by(error).filter(|_| outlives);
+        self.is_unanswered = outlives && self.left_by(error).is_some();
         outlives
     }
 
