@@ -10,6 +10,8 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub(crate) mod addresses;
 mod agreed;
 pub(super) mod ahead;
 pub(super) mod checks;

@@ -16,12 +16,12 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::async_io::Async;
+use ::async_io::{Async, Timer};
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use futures::AsyncWrite as _;
 use socket2::SockRef;
 
-use crate::redis::dial::{DialError, Dialled, tune};
+use crate::redis::dial::{Dialled, addresses, tune};
 
 #[cfg(unix)]
 #[cfg(test)]
@@ -29,21 +29,14 @@ mod tests;
 
 /// Connects to the first of these addresses that accepts.
 pub(super) async fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Dialled {
-    Ok(Box::new(Socket::new(connect(addresses).await?)))
+    let pause = || Timer::after(addresses::PAUSE);
+    Ok(Box::new(Socket::new(addresses::first(addresses, connect, pause).await?)))
 }
 
-async fn connect(addresses: impl IntoIterator<Item = SocketAddr>) -> Result<Async<TcpStream>, DialError> {
-    let mut last = DialError::Name(io::Error::other("it has no address"));
-    for address in addresses {
-        match Async::<TcpStream>::connect(address).await {
-            Ok(socket) => {
-                tune(socket.get_ref())?;
-                return Ok(socket);
-            }
-            Err(error) => last = error.into(),
-        }
-    }
-    Err(last)
+async fn connect(address: SocketAddr) -> io::Result<Async<TcpStream>> {
+    let socket = Async::<TcpStream>::connect(address).await?;
+    tune(socket.get_ref())?;
+    Ok(socket)
 }
 
 /// Connects to a unix socket.

@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::future::{pending, poll_fn};
+use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(unix)]
 use std::path::Path;
@@ -12,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use ::tokio::net::TcpStream;
 use ::tokio::runtime::{Handle, RuntimeFlavor};
 use ::tokio::task::AbortHandle;
 use event_listener::Event;
@@ -23,7 +26,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use crate::redis::dial::{Dial, DialError, Dialled, Stream, addresses, tune};
 use crate::redis::{ConnectOptions, RedisConnection};
 
 /// A tokio runtime, multi-threaded or current-thread.
@@ -195,19 +198,47 @@ connect_functions!(
 #[derive(Debug)]
 struct Sockets;
 
+/// Connects to the first of these addresses that accepts.
+async fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Dialled {
+    #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+    let pause = || ::tokio::time::sleep(addresses::PAUSE);
+    Ok(Box::new(addresses::first(addresses, dial, pause).await?))
+}
+
+async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    tune(&stream)?;
+    Ok(stream)
+}
+
 impl Dial for Sockets {
     fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
             let addresses = ::tokio::net::lookup_host((host, port)).await.map_err(DialError::Name)?;
-            let addresses: Vec<_> = addresses.collect();
-            let stream = ::tokio::net::TcpStream::connect(&addresses[..]).await?;
-            tune(&stream)?;
-            Ok(Box::new(stream) as Stream)
+            tcp(addresses).await
         })
     }
 
     #[cfg(unix)]
     fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
         Box::pin(async move { Ok(Box::new(::tokio::net::UnixStream::connect(path).await?) as Stream) })
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::dial::addresses::lab::Addresses;
+
+    #[::tokio::test]
+    async fn an_address_that_is_silent_is_followed_by_the_next_one() {
+        let addresses = Addresses::new();
+        // The system gives up after some 130 s.
+        let limit = Duration::from_secs(60);
+        #[expect(clippy::disallowed_methods, reason = "this is a test of the adapter")]
+        let _stream = ::tokio::time::timeout(limit, tcp(addresses.list())).await.unwrap().unwrap();
+        addresses.accepting.set_nonblocking(true).unwrap();
+        addresses.accepting.accept().expect("the stream is connected to it");
     }
 }

@@ -1,7 +1,7 @@
 //! Opens sockets of std within a deadline.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
@@ -42,21 +42,31 @@ pub(super) fn dial(target: &Target, until: &SocketDeadline) -> Option<Box<dyn Du
 fn open(address: &Address, deadline: Deadline) -> io::Result<Socket> {
     match address {
         Address::Tcp(host, port) => {
-            let mut failed = io::Error::from(io::ErrorKind::NotFound);
-            for address in (&**host, *port).to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, deadline.left()?) {
-                    Ok(stream) => {
-                        tune(&stream)?;
-                        return Ok(Socket::Tcp(stream));
-                    }
-                    Err(error) => failed = error,
-                }
-            }
-            Err(failed)
+            let addresses: Vec<_> = (&**host, *port).to_socket_addrs()?.collect();
+            Ok(Socket::Tcp(first(&addresses, deadline)?))
         }
         #[cfg(unix)]
         Address::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path)?)),
     }
+}
+
+/// Connects to the first of these addresses that accepts. One that is silent leaves time for the others.
+fn first(addresses: &[SocketAddr], deadline: Deadline) -> io::Result<TcpStream> {
+    let mut failed = io::Error::from(io::ErrorKind::NotFound);
+    for (place, address) in addresses.iter().enumerate() {
+        let parts = u32::try_from(addresses.len() - place).unwrap_or(u32::MAX);
+        match connect(address, deadline.share(parts)?.left()?) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn connect(address: &SocketAddr, within: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(address, within)?;
+    tune(&stream)?;
+    Ok(stream)
 }
 
 enum Socket {

@@ -6,10 +6,10 @@ use super::host::Host;
 use crate::connection::Reply;
 use crate::protocol::slot::SLOTS;
 
-pub(super) use self::epochs::Epochs;
+pub(super) use self::nodes::Nodes;
 
-mod epochs;
 mod merge;
+mod nodes;
 
 /// The owner of every slot, as nodes report it.
 #[derive(Clone)]
@@ -35,14 +35,9 @@ impl SlotMap {
     }
 
     /// Reads the answer of the node `answered` to `CLUSTER SLOTS`: lists of a first slot, a last slot, a master and its
-    /// replicas. `epochs` are those that the same node reported. Addresses go through `public`. `None` if the answer
+    /// replicas. `known` is what the same node says of all nodes. Addresses go through `public`. `None` if the answer
     /// has another form.
-    pub(super) fn parse(
-        reply: &Reply,
-        answered: &Host,
-        epochs: &Epochs,
-        public: impl Fn(Host) -> Host,
-    ) -> Option<Self> {
+    pub(super) fn parse(reply: &Reply, answered: &Host, known: &Nodes, public: impl Fn(Host) -> Host) -> Option<Self> {
         let Reply::Array(ranges) = reply else { return None };
         let mut map = Self::empty();
         for range in ranges {
@@ -52,7 +47,7 @@ impl SlotMap {
             let (master, replicas) = nodes.split_first()?;
             if let Some(address) = host(master, answered)? {
                 let index = map.index_of(public(address))?;
-                map.epochs[usize::from(index)] = id(master).and_then(|id| epochs.of(&id));
+                map.epochs[usize::from(index)] = id(master).and_then(|id| known.epoch(&id));
                 map.owners.get_mut(first..=last)?.fill(index);
             }
             for replica in replicas {
@@ -61,6 +56,20 @@ impl SlotMap {
             }
         }
         Some(map)
+    }
+
+    /// The address of the node `answered` in its own answer to `CLUSTER SLOTS`, which may be spelled in another way
+    /// than the one at which it was asked. `None` if its id is unknown or has no address.
+    pub(super) fn own_address(
+        reply: &Reply,
+        answered: &Host,
+        known: &Nodes,
+        public: impl Fn(Host) -> Host,
+    ) -> Option<Host> {
+        let Reply::Array(ranges) = reply else { return None };
+        let nodes = ranges.iter().flat_map(|range| if let Reply::Array(fields) = range { &fields[..] } else { &[] });
+        let mut own = nodes.filter(|node| id(node).is_some_and(|id| known.is_own(&id)));
+        host(own.next()?, answered)?.map(public)
     }
 
     pub(super) fn owner(&self, slot: u16) -> Option<&Host> {

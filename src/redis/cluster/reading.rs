@@ -17,7 +17,7 @@ use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
 use super::choice::{Choice, Heard};
 use super::host::Host;
-use super::map::{Epochs, SlotMap};
+use super::map::{Nodes, SlotMap};
 use super::node::Node;
 use super::place::Place;
 use super::router::Router;
@@ -66,9 +66,9 @@ impl Reader {
     pub(super) async fn read(&mut self, router: &Router, first: bool) -> Result<Reading, Failure> {
         let (began, known) = (router.executor.now(), router.map());
         self.readings += 1;
-        let Candidates { mut linked, mut others, mut seen } = Candidates::of(router, &known, self.readings);
+        let Candidates { mut linked, mut others, doubted, mut seen } = Candidates::of(router, &known, self.readings);
         let mut asked: FuturesUnordered<Asked<'_>> = FuturesUnordered::new();
-        let mut choice = Choice::new(&known);
+        let mut choice = Choice::new(&known, doubted);
         let (mut about, mut failure): (Option<(bool, About)>, Option<Failure>) = (None, None);
         loop {
             let more = match linked.pop() {
@@ -121,9 +121,10 @@ impl Reader {
 struct Candidates {
     /// The nodes with a link.
     linked: Vec<Arc<Node>>,
-    /// The nodes without a link, and the seeds. The nodes in doubt are asked after all others, because they cannot
-    /// confirm their own answers.
+    /// The nodes without a link, and the seeds. The nodes in doubt are asked after all others.
     others: Vec<Host>,
+    /// The nodes in doubt. They cannot confirm their own answers.
+    doubted: Vec<Host>,
     seen: HashSet<Host>,
 }
 
@@ -140,8 +141,8 @@ impl Candidates {
         let mut others: Vec<Host> = hosts.filter(|host| seen.insert((*host).clone())).cloned().collect();
         random.shuffle(&mut others);
         // The last one is asked first.
-        others.splice(0..0, doubted);
-        Self { linked, others, seen }
+        others.splice(0..0, doubted.iter().cloned());
+        Self { linked, others, doubted, seen }
     }
 }
 
@@ -206,18 +207,21 @@ async fn ask(
     let values = connection.send_packed_commands(&pipeline, 0, count).await;
     let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
     let (up, epoch) = state(convert::reply(values.next().unwrap_or(Value::Nil)));
-    // A user without this right gets no epochs.
-    let epochs = convert::reply(values.next().unwrap_or(Value::Nil))
-        .map_or_else(|_| Epochs::default(), |nodes| Epochs::parse(&nodes));
+    // A user without this right gets neither epochs nor the id of the node.
+    let known = convert::reply(values.next().unwrap_or(Value::Nil))
+        .map_or_else(|_| Nodes::default(), |nodes| Nodes::parse(&nodes));
     let slots = convert::reply(values.next().unwrap_or(Value::Nil)).map_err(Failure::Refused)?;
-    let map = SlotMap::parse(&slots, host, &epochs, |host| router.public(host));
+    let public = |host| router.public(host);
+    let map = SlotMap::parse(&slots, host, &known, public);
     let map = map.ok_or_else(|| Failure::Unsupported("the answer to CLUSTER SLOTS has another form".to_owned()))?;
     if map.is_empty() {
         let refusal = ConnectionError::refused("CLUSTERDOWN the node knows of no slots");
         return Err(Failure::Refused(refusal));
     }
     let sharded = if first { shard_probe::is_offered(values)? } else { false };
-    Ok((Heard { host: host.clone(), map, up, epoch }, About { warnings: Vec::new(), sharded }))
+    // A seed may spell the address of a node in another way than the map does.
+    let host = SlotMap::own_address(&slots, host, &known, public).unwrap_or_else(|| host.clone());
+    Ok((Heard { host, map, up, epoch }, About { warnings: Vec::new(), sharded }))
 }
 
 /// Whether the node accepts calls, by its answer to `CLUSTER INFO`. Without the right to ask, the node counts as one

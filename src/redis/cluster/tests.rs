@@ -41,8 +41,12 @@ impl Scene {
     }
 
     fn connect(lab: Arc<Lab>) -> Self {
+        Self::connect_to(lab, "redis-cluster://h:1")
+    }
+
+    fn connect_to(lab: Arc<Lab>, seeds: &str) -> Self {
         let mut tasks = Tasks::new();
-        let seeds = Seeds::parse("redis-cluster://h:1").unwrap();
+        let seeds = Seeds::parse(seeds).unwrap();
         let config = Config::default();
         let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();

@@ -170,7 +170,13 @@ impl FakeNode {
                 let state = if self.up.load(Ordering::SeqCst) { "ok" } else { "fail" };
                 bulk(&format!("cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\n"))
             }
-            ["CLUSTER", "NODES"] => bulk(&format!("n{owner} h:{owner}@1 master - 0 0 {epoch} connected 0-16383\n")),
+            ["CLUSTER", "NODES"] => {
+                let of = |port| format!("n{port} h:{port}@1 {}", if port == self.port { "myself," } else { "" });
+                let others = [1, 2, 3].into_iter().filter(|port| *port != owner);
+                let replica = |port| format!("{}slave n{owner} 0 0 {epoch} connected\n", of(port));
+                let replicas: String = others.map(replica).collect();
+                bulk(&format!("{}master - 0 0 {epoch} connected 0-16383\n{replicas}", of(owner)))
+            }
             ["CLUSTER", "SLOTS"] => {
                 let node = |port: u16| format!("*3\r\n{}:{port}\r\n{}", bulk("h"), bulk(&format!("n{port}")));
                 format!("*1\r\n*5\r\n:0\r\n:16383\r\n{}{}{}", node(owner), node(2), node(3))

@@ -13,9 +13,11 @@ use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
 use futures::executor;
 use futures::future::{Either, select};
 use futures::poll;
-use socket2::{Domain, SockRef, Socket as Socket2, Type};
+use socket2::SockRef;
 
 use super::*;
+#[cfg(target_os = "linux")]
+use crate::redis::dial::addresses::lab::Addresses;
 
 /// A test that fails should not hang.
 const LONG: Duration = Duration::from_secs(120);
@@ -191,24 +193,15 @@ fn shutting_down_ends_the_stream_of_the_peer_only() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn a_name_without_an_address_is_an_error_of_the_name() {
-    let error = block_on(connect([])).err().unwrap();
-    assert!(matches!(error, DialError::Name(_)), "{error:?}");
-}
-
-#[test]
-fn an_address_that_refuses_is_followed_by_the_next_one() {
-    // Bound and not listening: the port refuses connections, and no other test gets it.
-    let bound = Socket2::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    let refusing = bound.local_addr().unwrap().as_socket().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let accepting = listener.local_addr().unwrap();
-    block_on(async {
-        let socket = connect([refusing, accepting]).await.unwrap();
-        assert_eq!(socket.get_ref().peer_addr().unwrap(), accepting);
-        assert!(socket.get_ref().nodelay().unwrap(), "it has the options of every socket");
-        assert!(matches!(connect([refusing]).await, Err(DialError::Socket(_))));
-    });
+fn an_address_that_is_silent_is_followed_by_the_next_one() {
+    let addresses = Addresses::new();
+    let [.., accepting] = addresses.list();
+    let stream = block_on(tcp(addresses.list())).unwrap();
+    let (mut peer, _) = addresses.accepting.accept().unwrap();
+    drop(stream);
+    assert_eq!(peer.read(&mut [0]).unwrap(), 0, "it was the stream's");
+    let socket = block_on(connect(accepting)).unwrap();
+    assert!(socket.get_ref().nodelay().unwrap(), "it has the options of every socket");
 }

@@ -14,6 +14,19 @@ fn its_sockets_have_the_options_of_the_others() {
     assert!(stream.nodelay().unwrap());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_address_that_is_silent_leaves_time_for_the_next_one() {
+    use crate::redis::dial::addresses::lab::Addresses;
+
+    let addresses = Addresses::new();
+    let [refusing, silent, accepting] = addresses.list();
+    let deadline = || Deadline::after(Duration::from_secs(3)).unwrap();
+    let stream = first(&addresses.list(), deadline()).unwrap();
+    assert_eq!(stream.peer_addr().unwrap(), accepting);
+    assert_eq!(first(&[silent, refusing], deadline()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+}
+
 /// The system has no time limit for these sockets.
 #[cfg(target_os = "linux")]
 #[test]

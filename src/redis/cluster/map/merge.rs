@@ -94,7 +94,7 @@ impl SlotMap {
 #[cfg(test)]
 mod tests {
     use super::super::super::host::Host;
-    use super::super::Epochs;
+    use super::super::Nodes;
     use super::*;
     use crate::connection::Reply;
 
@@ -115,7 +115,7 @@ mod tests {
         let slots = Reply::Array(slots.collect());
         let nodes: String =
             ranges.iter().map(|(_, name, epoch)| format!("{name} x:1@2 master - 0 0 {epoch} connected\n")).collect();
-        SlotMap::parse(&slots, &host("x"), &Epochs::parse(&text(&nodes)), |host| host).unwrap()
+        SlotMap::parse(&slots, &host("x"), &Nodes::parse(&text(&nodes)), |host| host).unwrap()
     }
 
     fn owners(map: &SlotMap) -> [String; 2] {

@@ -13,7 +13,7 @@ fn range(first: i64, last: i64, nodes: &[Reply]) -> Reply {
 }
 
 fn parse(ranges: &[Reply]) -> Option<SlotMap> {
-    SlotMap::parse(&Reply::Array(ranges.to_vec()), &Host::new("10.0.0.9", 7000), &Epochs::default(), |host| host)
+    SlotMap::parse(&Reply::Array(ranges.to_vec()), &Host::new("10.0.0.9", 7000), &Nodes::default(), |host| host)
 }
 
 fn two_masters() -> SlotMap {
@@ -62,8 +62,22 @@ fn a_node_whose_name_is_unknown_has_an_address() {
 fn addresses_are_translated() {
     let ranges = Reply::Array(vec![range(0, 16_383, &[node(text("a"), 1, &[]), node(text("b"), 2, &[])])]);
     let public = |host: Host| Host { port: host.port + 100, ..host };
-    let map = SlotMap::parse(&ranges, &Host::new("x", 9), &Epochs::default(), public).unwrap();
+    let map = SlotMap::parse(&ranges, &Host::new("x", 9), &Nodes::default(), public).unwrap();
     assert_eq!((map.masters(), map.replicas()), (&[Host::new("a", 101)][..], &[Host::new("b", 102)][..]));
+}
+
+#[test]
+fn a_node_finds_its_own_address_by_its_id() {
+    let named = |id: &str, port| Reply::Array(vec![text("a"), Reply::Integer(port), text(id)]);
+    let slots = Reply::Array(vec![range(0, 9, &[named("m", 1), named("r", 2)]), range(10, 19, &[named("n", 3)])]);
+    let own = |id: &str| {
+        let known = Nodes::parse(&text(&format!("x a:9@9 master\n{id} other:1@1 myself,slave m 0 0 3 connected\n")));
+        let public = |host: Host| Host { port: host.port + 100, ..host };
+        SlotMap::own_address(&slots, &Host::new("other", 1), &known, public)
+    };
+    assert_eq!(["m", "r", "n"].map(own), [101, 102, 103].map(|port| Some(Host::new("a", port))));
+    assert_eq!(own("gone"), None, "it serves no slots");
+    assert_eq!(SlotMap::own_address(&slots, &Host::new("x", 1), &Nodes::default(), |host| host), None);
 }
 
 #[test]

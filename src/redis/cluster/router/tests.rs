@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, pending, select};
 
 use super::super::super::dial::Dialled;
 use super::super::super::link::limit::Limit;
-use super::super::map::Epochs;
+use super::super::map::Nodes;
 use super::super::reading::{About, Reading};
 use super::super::refresh::Found;
 use super::super::subscription::CutOff;
@@ -42,7 +42,7 @@ fn map_of(ports: [u16; 2]) -> SlotMap {
         Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
     };
     let ranges = [range(0, 8_191, ports[0].into()), range(8_192, 16_383, ports[1].into())];
-    SlotMap::parse(&Reply::Array(ranges.into()), &Host::new("a", 1), &Epochs::default(), |host| host).unwrap()
+    SlotMap::parse(&Reply::Array(ranges.into()), &Host::new("a", 1), &Nodes::default(), |host| host).unwrap()
 }
 
 fn learn(router: &Router, map: SlotMap) -> Found {

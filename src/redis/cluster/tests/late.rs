@@ -44,6 +44,30 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     }
 }
 
+/// Its seed has another name for the master than the map does. The other nodes take longer to answer.
+#[test]
+fn a_master_does_not_confirm_itself_under_another_name() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    let mut scene = Scene::connect_to(lab, "redis-cluster://other:1");
+    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+    let frozen = &lab.nodes[&1];
+    frozen.frozen.store(true, Ordering::SeqCst);
+    let asked = lab.now();
+    let thaws = async {
+        lab.sleep(ms(450)).await;
+        for node in [2, 3].map(|port| &lab.nodes[&port]) {
+            *lock(&node.owner) = (2, 5);
+            *lock(&node.round_trip) = ms(250);
+        }
+        frozen.thaw();
+    };
+    let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
+    assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+    assert!(lab.now() - asked < cluster.router.config.command_timeout, "another node has answered");
+}
+
 /// The map is read while the master is frozen, and it is replaced after that: only a reading that began after the
 /// answer counts.
 #[test]

@@ -1,4 +1,4 @@
-use super::super::super::map::Epochs;
+use super::super::super::map::Nodes;
 use super::*;
 use crate::connection::Reply;
 
@@ -13,7 +13,7 @@ fn map_of(ports: [u16; 2]) -> Arc<SlotMap> {
         Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
     };
     let ranges = [range(0, 8_191, ports[0]), range(8_192, 16_383, ports[1])];
-    Arc::new(SlotMap::parse(&Reply::Array(ranges.into()), &host(1), &Epochs::default(), |host| host).unwrap())
+    Arc::new(SlotMap::parse(&Reply::Array(ranges.into()), &host(1), &Nodes::default(), |host| host).unwrap())
 }
 
 fn changed(places: &mut Places, port: u16) -> Vec<Arc<str>> {
