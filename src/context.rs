@@ -162,8 +162,8 @@ impl Context {
         self.clock.not_after(sent, longest.map_or(wait, |longest| longest.min(wait)))
     }
 
-    /// Delivers the messages for this client that came with the reply to its release.
-    pub(crate) fn deliver(&self, messages: Vec<Message>) {
+    /// Delivers the messages for this client that came with a reply, or that the reply stands for.
+    pub(crate) fn deliver(&self, messages: impl IntoIterator<Item = Message>) {
         let now = self.now();
         messages.into_iter().for_each(|message| self.engine.deliver(message, now));
     }

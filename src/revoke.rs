@@ -5,6 +5,7 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use crate::tuning::BATCH;
 
@@ -52,6 +53,10 @@ pub(crate) async fn take_from(primitive: &Primitive, operation: &'static str, ho
     context.observe(released.now);
     if released.call_again {
         context.promote_later(primitive.keys(operation)?);
+    }
+    // The holder may be of this client, and the message takes another way.
+    if let Some(id) = AttemptId::parse(holder).filter(|_| released.token.is_some()) {
+        context.deliver([Message::Revoked { id }]);
     }
     Ok(released.token)
 }

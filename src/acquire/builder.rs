@@ -76,7 +76,7 @@ pub use try_acquire::TryAcquire;
 /// ```
 #[must_use = "an acquisition does nothing unless awaited"]
 pub struct Acquire<G = LockGuard> {
-    options: Options,
+    pub(super) options: Options,
     guard: PhantomData<G>,
 }
 

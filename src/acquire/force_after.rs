@@ -21,13 +21,17 @@ const OPERATION: &str = "force_after";
 /// The pause before a second look, if it is not known yet who holds.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The timeout of a second acquisition whose time is over.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// An acquisition that asks the holder of a lock to release it, and takes the lock by force after a time. Returned by
 /// [`Acquire::force_after`]. It resolves to the guard.
 ///
 /// The holder is the one at the time when the acquisition begins to wait. It is [asked](crate::Lock::ask_to_release) at
 /// once, and if its hold has not ended after the given time, the lock is [taken](crate::Lock::force_release) from it.
-/// The members of a [cohort](Acquire::non_fair) that hand the lock on have one hold. Others that wait in the queue
-/// before this acquisition are served first, and are not pressed.
+/// The members of a [cohort](Acquire::non_fair) that hand the lock on have one hold. If they hand it to this
+/// acquisition while it is taken from them, the acquisition begins again behind those that wait. Others that wait in
+/// the queue before this acquisition are served first, and are not pressed.
 ///
 /// A holder that goes on after that has a smaller [token](LockGuard::token) than the next one: the storage rejects it.
 ///
@@ -65,17 +69,46 @@ impl ForceAfter {
             let reason = "only a lock on one server or cluster can be taken by force";
             return Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&keys.name));
         }
+        let context = primitive.context();
+        let began = context.now();
         // The acquisition is polled first, so that its request is sent first.
-        match select(Box::pin(acquire.acquired()), Box::pin(press(&primitive, after))).await {
-            Either::Left((acquired, _)) => acquired,
-            Either::Right((Ok(()), acquiring)) => acquiring.await,
-            Either::Right((Err(error), _)) => Err(error),
+        let mut acquiring = Box::pin(acquire.clone().acquired());
+        let pressed = match select(&mut acquiring, Box::pin(press(&primitive, after))).await {
+            Either::Left((acquired, _)) => return acquired,
+            Either::Right((pressed, _)) => pressed?,
+        };
+        // Nothing happens if that hold has ended.
+        let taking = Box::pin(take_from(&primitive, OPERATION, &pressed.holder));
+        match select(&mut acquiring, taking).await {
+            // The cohort of this client has handed on the very hold that is taken.
+            Either::Left((Ok(guard), taking)) if pressed.id == Some(guard.attempt()) => {
+                if taking.await?.is_none() {
+                    return Ok(guard);
+                }
+            }
+            Either::Left((acquired, _)) => return acquired,
+            Either::Right((taken, acquiring)) => {
+                taken?;
+                return acquiring.await;
+            }
+        }
+        let timeout = acquire.options.choices.timeout;
+        match timeout.map(|timeout| timeout.saturating_sub(context.now() - began).max(SHORTEST)) {
+            Some(left) => acquire.timeout(left).acquired().await,
+            None => acquire.acquired().await,
         }
     }
 }
 
-/// Asks the present holder, and ends its hold after the time.
-async fn press(primitive: &Primitive, after: Duration) -> Result<()> {
+/// The holder that was asked to release.
+struct Pressed {
+    holder: String,
+    /// `None`: bowline did not write the hold.
+    id: Option<AttemptId>,
+}
+
+/// Asks the present holder, and waits for the time.
+async fn press(primitive: &Primitive, after: Duration) -> Result<Pressed> {
     let context = primitive.context();
     let (holder, id) = loop {
         let inspected = primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys, 0)).await?;
@@ -91,8 +124,7 @@ async fn press(primitive: &Primitive, after: Duration) -> Result<()> {
     let now = primitive.ask(OPERATION, |scripts, keys| scripts.ask_to_release(keys, id.as_slice())).await?;
     context.observe(now);
     context.executor.sleep(after).await;
-    // Nothing happens if that hold has ended.
-    take_from(primitive, OPERATION, &holder).await.map(drop)
+    Ok(Pressed { holder, id })
 }
 
 impl<G> ForceAfter<G> {

@@ -21,6 +21,7 @@ on_every_runtime! {
     one_that_presses_and_is_dropped_takes_nothing,
     one_that_presses_fails_with_what_keeps_it_from_it,
     a_free_lock_is_looked_at_again_until_somebody_holds,
+    a_hold_that_is_taken_is_not_that_of_the_one_that_takes_it,
 }
 
 const LOST: [Fault; 3] = [Fault::LoseReply, Fault::LoseRequest, Fault::Unreachable];
@@ -193,4 +194,39 @@ async fn a_free_lock_is_looked_at_again_until_somebody_holds(env: Env) {
     faults.release();
     assert_eq!(env.soon("it is taken", guard.lost()).await, Loss::Revoked);
     env.soon("the next", forced).await.unwrap().release().await.unwrap();
+}
+
+/// The cohort of the client hands the hold on after the server has taken it, and before the client has heard of that.
+async fn a_hold_that_is_taken_is_not_that_of_the_one_that_takes_it(env: Env) {
+    let (a, faults) = faulty_client(&env, |config| config.handoff_time(ms(10_000))).await;
+    let lock = a.lock("a");
+    for timeout in [None, Some(ms(20_000))] {
+        let before = lock.lock().non_fair().await.unwrap();
+        let [mut first, mut second] = [(); 2].map(|()| lock.lock().non_fair().into_future());
+        assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+        before.release().await.unwrap();
+        // Its grant may be handed off, because another one waits.
+        let guard = env.soon("it is free", first).await.unwrap();
+        drop(second);
+        let acquire = lock.lock().non_fair();
+        let acquire = timeout.into_iter().fold(acquire, |acquire, timeout| acquire.timeout(timeout));
+        faults.next("lock_force_release", [Fault::HangReply]);
+        faults.messages(Messages::Swallow);
+        let forced = env.spawn(acquire.force_after(ms(50)).into_future());
+        env.eventually("it is taken", async || lock.inspect().await.unwrap().holder.is_none()).await;
+        let (token, releases) = (guard.token(), faults.calls("lock_release"));
+        let mut behind = lock.lock().non_fair().into_future();
+        assert!(futures::poll!(&mut behind).is_pending());
+        guard.release().await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases, "it is handed off");
+        faults.messages(Messages::Pass);
+        faults.release();
+        // The one that takes it acquires again.
+        for next in [behind, forced] {
+            let next = env.soon("it is granted anew", next).await.unwrap();
+            assert!(next.is_valid() && next.token() > token, "{timeout:?}");
+            assert!(lock.inspect().await.unwrap().holder.is_some(), "{timeout:?}");
+            next.release().await.unwrap();
+        }
+    }
 }
