@@ -22,6 +22,7 @@ use crate::error::ErrorKind;
 use crate::jitter::Jitter;
 use crate::observe::meter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
+use crate::protocol::key::Keys;
 use crate::protocol::reply::AskedAhead;
 use crate::runtime::{Executor, yield_once};
 use crate::tuning::REQUEST;
@@ -217,7 +218,7 @@ impl Watchdog {
                 }
                 // The runtime closes the connection when it drops the connection's task, which may be before it drops
                 // this one. The clean-up is then left for the good-bye.
-                Err(failure) if failure.kind() == ErrorKind::Closed || failure.kind().is_retryable() => {
+                Err(failure) if failure.kind() == ErrorKind::Closed || self.may_pass(&failure, keys) => {
                     return Err(failure);
                 }
                 Err(_) => break,
@@ -236,10 +237,16 @@ impl Watchdog {
         match self.scripts().holders(&cleanup.keys, cleanup.ticket.id.client).await {
             Ok(held) => self.engine.end_again(held, self.executor.now()),
             // A client that was closed meanwhile has ended all that it must, and does not wait for this answer.
-            Err(failure) if failure.kind().is_retryable() && !self.engine.is_closed() => return Err(failure),
+            Err(failure) if self.may_pass(&failure, &cleanup.keys) && !self.engine.is_closed() => return Err(failure),
             Err(_) => {}
         }
         Ok(())
+    }
+
+    /// Whether the call is worth repeating. A refused login passes when the credentials are right again, and a refused
+    /// certificate when the server has another one.
+    fn may_pass(&self, failure: &Failure, keys: &Keys) -> bool {
+        failure.kind().is_retryable() || self.connection.why_down(keys.main()).is_some()
     }
 
     fn renewals(&self) -> Renewals<'_> {

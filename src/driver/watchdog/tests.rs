@@ -1,7 +1,7 @@
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-use self::lab::{Answers, Calls, LEASE, Setup, Virtual, fails, setup, setup_with, watchdog};
+use self::lab::{Answers, Calls, LEASE, Setup, Virtual, connected, fails, setup, setup_with, watchdog};
 use super::*;
 use crate::connection::{Call, ConnectionError, Notice, Reply};
 use crate::engine::lease::{Loss, Term};
@@ -124,6 +124,21 @@ fn a_clean_up_that_can_never_succeed_is_not_repeated() {
     setup.engine.abandon(setup.open(), setup.executor.now());
     setup.run(LEASE);
     assert_eq!(setup.called("lock_cancel"), 1);
+}
+
+/// The server has another password or certificate for a moment.
+#[test]
+fn a_clean_up_is_repeated_while_the_login_is_refused() {
+    for refusal in ["WRONGPASS invalid username-password pair", "NOAUTH Authentication required."] {
+        for (is_connected, least) in [(true, 1), (false, 10)] {
+            let answer = fails(ConnectionError::refused(refusal));
+            let mut setup = connected("", answer, is_connected);
+            setup.engine.abandon(setup.open(), setup.executor.now());
+            setup.run(LEASE);
+            let calls = setup.called("lock_cancel");
+            assert!(calls >= least && (calls > 1) != is_connected, "{refusal}: {calls}, connected: {is_connected}");
+        }
+    }
 }
 
 /// The message comes from the new server, and the answer from the one that it replaces.

@@ -14,8 +14,7 @@ use crate::runtime::yield_once;
 fn called(error: ConnectionError, attempts: usize, shutdown_timeout: Duration) -> usize {
     let calls = Calls::default();
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let connection =
-        Answers { executor: executor.clone(), answer: fails(error), is_late: |_| true, calls: calls.clone() };
+    let connection = Answers { is_late: |_| true, calls: calls.clone(), ..Answers::new(&executor, fails(error)) };
     let watchdog = Watchdog { shutdown_timeout, ..watchdog(&executor, Arc::new(connection)) };
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..attempts {
@@ -103,8 +102,7 @@ fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let (now, calls) = (executor.now(), Calls::default());
     // The second answer comes one poll later, so the two clean-ups are ready by turns.
-    let connection =
-        Answers { executor: executor.clone(), answer: fails(ConnectionError::Closed), is_late: |n| n == 2, calls };
+    let connection = Answers { is_late: |n| n == 2, calls, ..Answers::new(&executor, fails(ConnectionError::Closed)) };
     let watchdog = Watchdog { executor: Arc::new(ShutDown(now)), ..watchdog(&executor, Arc::new(connection)) };
     let (engine, keys) = (watchdog.engine.clone(), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()));
     for _ in 0..2 {
@@ -133,7 +131,7 @@ fn a_clean_up_that_is_not_finished_by_one_call_is_called_again() {
         heard.push(ticket);
         Ok(Reply::Array(vec![Reply::Bytes(b"GONE".to_vec()), Reply::Integer(call_again.into()), Reply::Integer(5)]))
     });
-    let connection = Answers { executor: executor.clone(), answer, is_late: |_| false, calls: Calls::default() };
+    let connection = Answers::new(&executor, answer);
     let watchdog = watchdog(&executor, Arc::new(connection));
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..ATTEMPTS {

@@ -68,6 +68,14 @@ pub(super) struct Answers {
     /// Whether the answer to the call of this number comes at the second poll instead of the first.
     pub(super) is_late: fn(usize) -> bool,
     pub(super) calls: Calls,
+    pub(super) is_down: bool,
+}
+
+impl Answers {
+    pub(super) fn new(executor: &Arc<Virtual>, answer: Answer) -> Self {
+        let executor = Arc::clone(executor);
+        Self { executor, answer, is_late: |_| false, calls: Calls::default(), is_down: false }
+    }
 }
 
 impl fmt::Debug for Answers {
@@ -113,6 +121,10 @@ impl Connection for Answers {
         Topology::single_server()
     }
 
+    fn why_down(&self, _: &str) -> Option<ConnectionError> {
+        self.is_down.then(|| ConnectionError::Unreachable("no".to_owned()))
+    }
+
     fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
         Some(Box::new(self.clone()))
     }
@@ -153,9 +165,13 @@ pub(super) fn setup_with(answer: Answer) -> Setup {
 
 /// A client with a label, unless it is empty.
 pub(super) fn labelled(label: &str, answer: Answer) -> Setup {
+    connected(label, answer, true)
+}
+
+pub(super) fn connected(label: &str, answer: Answer, is_connected: bool) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
-    let connection = Answers { executor: executor.clone(), answer, is_late: |_| false, calls: calls.clone() };
+    let connection = Answers { calls: calls.clone(), is_down: !is_connected, ..Answers::new(&executor, answer) };
     let watchdog = watchdog(&executor, Arc::new(connection));
     let config = Config::builder().label(label).build().unwrap();
     let label = Labelled::new(&config, Uuid::from_u128(1), &watchdog.clock, None);
