@@ -47,6 +47,7 @@ pub(crate) enum Proven {
     Unanswered,
 }
 
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Message(Vec<u8>),
     /// The stream was not polled for too long, so fred has dropped messages.
@@ -103,12 +104,21 @@ impl Socket {
     pub(crate) async fn event(&mut self, shared: &Shared, channel: &str) -> Event {
         let Self { client, running, messages, reconnects, .. } = self;
         let (unanswered, lapsed) = (pin!(unanswered(shared, client)), pin!(reconnects.recv()));
-        let over = select(select(running, unanswered), lapsed);
-        match select(pin!(message(messages, channel)), over).await {
-            Either::Left((event, _)) => event,
-            Either::Right((Either::Left(_), _)) => Event::Ended,
-            Either::Right((Either::Right(_), _)) => Event::Lapsed,
-        }
+        next(lapsed, pin!(message(messages, channel)), select(running, unanswered)).await
+    }
+}
+
+/// What comes next. A message that comes after the proof has `lapsed` may be from a server that the calls have left, so
+/// it goes after that. Those that have come before the connection is `over` go before its end.
+async fn next(
+    lapsed: impl Future + Unpin,
+    message: impl Future<Output = Event> + Unpin,
+    over: impl Future + Unpin,
+) -> Event {
+    match select(lapsed, select(message, over)).await {
+        Either::Left(_) => Event::Lapsed,
+        Either::Right((Either::Left((event, _)), _)) => event,
+        Either::Right((Either::Right(_), _)) => Event::Ended,
     }
 }
 
@@ -150,5 +160,28 @@ async fn unanswered(shared: &Shared, client: &Client) {
         if !matches!(shared.within(shared.timeout, ping).await, Some(Ok(_))) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_lapsed_proof_goes_before_messages_and_they_before_the_end() {
+        let message = || ready(Event::Message(vec![1]));
+        let next = |lapsed: bool, ended: bool| {
+            let lapsed = if lapsed { ready(()).boxed() } else { pending().boxed() };
+            let over = if ended { ready(()).boxed() } else { pending().boxed() };
+            next(lapsed, message(), over).now_or_never().unwrap()
+        };
+        assert_eq!(next(true, false), Event::Lapsed);
+        assert_eq!(next(true, true), Event::Lapsed);
+        assert_eq!(next(false, true), Event::Message(vec![1]));
+        assert_eq!(super::next(pending::<()>(), pending(), ready(())).now_or_never(), Some(Event::Ended));
     }
 }

@@ -1,6 +1,6 @@
 //! A subscription with a connection of its own, made from a `redis::Client`.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ::redis::Value;
 use ::redis::aio::{PubSubSink, PubSubStream};
-use futures::StreamExt;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 use uuid::Uuid;
 
 use super::super::convert;
@@ -116,13 +116,11 @@ impl Source for Dedicated {
     /// lost, and the proof with it.
     async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
         let Socket { sink, messages, losses, .. } = &mut socket;
-        let read = async {
-            while let Some(message) = messages.next().await {
-                if message.get_channel_name() == self.channel {
-                    notices.send(Notice::Message(message.get_payload_bytes().to_vec()));
-                }
-            }
-        };
+        let payloads = messages.filter_map(|message| {
+            ready((message.get_channel_name() == self.channel).then(|| message.get_payload_bytes().to_vec()))
+        });
+        let is_proven = || self.shared.losses() == *losses;
+        let read = read(payloads, is_proven, |payload| notices.send(Notice::Message(payload)));
         let heartbeat = async {
             loop {
                 self.shared.executor.sleep(HEARTBEAT).await;
@@ -154,5 +152,39 @@ impl Source for Dedicated {
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let shared = Arc::clone(&self.shared);
         async move { shared.until_closed().await }
+    }
+}
+
+/// Delivers messages until they end. When the proof has lapsed, it delivers no more, and waits: they may come from a
+/// server that the calls have left.
+async fn read(messages: impl Stream<Item = Vec<u8>>, is_proven: impl Fn() -> bool, deliver: impl Fn(Vec<u8>)) {
+    let mut messages = pin!(messages);
+    while let Some(payload) = messages.next().await {
+        if !is_proven() {
+            return pending().await;
+        }
+        deliver(payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use futures::{FutureExt, stream};
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_comes_after_the_proof_has_lapsed_is_not_delivered() {
+        for lapses in [false, true] {
+            let (is_proven, delivered) = (Cell::new(true), RefCell::new(Vec::new()));
+            let deliver = |payload| {
+                delivered.borrow_mut().push(payload);
+                is_proven.set(!lapses);
+            };
+            let ended = read(stream::iter([vec![1], vec![2]]), || is_proven.get(), deliver).now_or_never();
+            assert_eq!((delivered.take().len(), ended.is_some()), if lapses { (1, false) } else { (2, true) });
+        }
     }
 }
