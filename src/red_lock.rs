@@ -185,8 +185,9 @@ impl RedLock {
     }
 
     /// Reads the state of the lock `name` on each master. Masters that do not answer within the
-    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes,
-    /// because it is full or cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
+    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result, and the call takes no longer than
+    /// that. A master that refuses writes, because it is full or cannot store, answers as usual:
+    /// [`stats`](Self::stats) counts it in `masters_down`.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name.

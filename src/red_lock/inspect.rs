@@ -1,5 +1,7 @@
 //! The state of a name on all masters, and who holds it there.
 
+use std::sync::OnceLock;
+
 use futures::future::try_join;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -16,32 +18,30 @@ impl Masters {
     pub(super) async fn inspect(&self, operation: &'static str, name: &str) -> Result<RedLockState> {
         let keys = |kind| self.keys(kind, name).map_err(|error| error.during(operation));
         let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
-        let read = self.all.iter().zip(turns.iter().zip(&votes)).map(async |(master, (turn, vote))| {
+        let answers: Vec<OnceLock<_>> = turns.iter().map(|_| OnceLock::new()).collect();
+        let names = turns.iter().zip(&votes).zip(&answers);
+        let read = self.all.iter().zip(names).map(async |(master, ((turn, vote), answer))| {
             if let Some((kind, reason)) = master.unusable() {
-                return Err(Error::because(kind, operation, reason));
+                let _ = answer.set(Err(Error::because(kind, operation, reason)));
+                return Labels::default();
             }
             let scripts = master.context().scripts();
             let failed = |failure: Failure| failure.into_error(operation);
             // Sent together: the two are of nearly the same moment, and take one round trip.
-            try_join(scripts.inspect_lock(turn, 0), scripts.inspect_lock(vote, 0)).await.map_err(failed)
+            let both = try_join(scripts.inspect_lock(turn, 0), scripts.inspect_lock(vote, 0)).await.map_err(failed);
+            // A master that is slow to answer what follows has voted all the same.
+            let Ok((turn, vote)) = answer.get_or_init(|| both) else { return Labels::default() };
+            let ids = [turn, vote].into_iter().filter_map(Inspected::holder_id);
+            Labels::read(master.context(), clients_of(ids, &[])).await
         });
         let limit = self.settings.node_timeout.min(self.patience());
-        let answers = together(self.executor(), limit, read).await;
-        // Asked afterwards: a master that is slow to answer this has voted all the same.
-        let read = self.all.iter().zip(&answers).map(async |(master, answer)| match answer {
-            Some(Ok((turn, vote))) => {
-                let ids = [turn, vote].into_iter().filter_map(Inspected::holder_id);
-                Labels::read(master.context(), clients_of(ids, &[])).await
-            }
-            _ => Labels::default(),
-        });
         let labels = together(self.executor(), limit, read).await;
         let now = self.now();
         let mut state = RedLockState { masters: Vec::new() };
         for (n, (answer, labels)) in answers.into_iter().zip(labels).enumerate() {
             let counts = self.counts_from(n).is_none_or(|from| from <= now);
             let silent = || Error::new(ErrorKind::Unavailable, operation);
-            let answer = answer.unwrap_or_else(|| Err(silent()));
+            let answer = answer.into_inner().unwrap_or_else(|| Err(silent()));
             let answer = answer.and_then(|answer| self.check_alone(n, operation).map(|()| answer));
             let answer = answer.map_err(|error| error.with_name(name));
             state.masters.push(match answer {

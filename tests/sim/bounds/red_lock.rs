@@ -13,6 +13,9 @@ const RINGS: [Ring; 7] = [(3, &[]), (3, &[0]), (3, &[0, 1]), (3, &[1, 2]), (5, &
 
 const SLOW: [Trouble; 2] = [Trouble::Slow(Duration::from_millis(20)), Trouble::Slow(Duration::from_secs(5))];
 
+/// The default of a `RedLock`.
+const NODE_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// What a program has.
 #[derive(Clone)]
 struct Program {
@@ -49,7 +52,7 @@ enum Kind {
     Acquires,
     /// Needs a majority, and tells after at most one wait for it.
     Ends,
-    /// Tells what it has heard.
+    /// Tells what it has heard within the time for one answer.
     Reads,
 }
 
@@ -67,7 +70,6 @@ const ROWS: &[Row] = &[
         let several = MultiLock::new().red_lock(&it.locks, "one").red_lock(&it.locks, "two");
         ready(waits(several.acquire(), timeout))
     }),
-    ("inspect", Reads, |it, _| ready(async move { it.locks.inspect("inspect").await.map(drop) }.boxed())),
     ("release", Ends, |it, _| {
         Box::pin(async move {
             let guard = it.locks.lock("release").await.unwrap();
@@ -81,6 +83,20 @@ const ROWS: &[Row] = &[
         })
     }),
 ];
+
+const LOOKS: &[Row] = &[
+    ("inspect", Reads, |it, _| ready(async move { it.locks.inspect("inspect").await.map(drop) }.boxed())),
+    ("inspect held", Reads, |it, _| {
+        Box::pin(async move {
+            let held = it.other.lock("inspect held").await.unwrap();
+            let locks = it.locks.clone();
+            it.behind(held, async move { locks.inspect("inspect held").await.map(drop) }.boxed())
+        })
+    }),
+];
+
+/// A look takes two answers of each master: the second one is the label of the holder.
+const TWO_ARE_LATE: Trouble = Trouble::Slow(Duration::from_millis(300));
 
 /// Acquisitions that wait behind others when the trouble begins.
 const QUEUED: &[Row] = &[
@@ -194,6 +210,7 @@ fn judge(rows: &'static [Row], troubles: &[Trouble], before: Duration, noticed: 
                 for (name, took, outcome) in outcomes {
                     let kind = rows.iter().find(|row| row.0 == name).unwrap().1;
                     let (timeout, patience) = (bounds.timeout.filter(|_| kind == Acquires), bounds.patience());
+                    let patience = if kind == Reads { patience.min(NODE_TIMEOUT) } else { patience };
                     let timeout = timeout.unwrap_or(Duration::MAX);
                     let waits = if is_lost || before.is_zero() { Duration::ZERO } else { HELD };
                     let longest = timeout.min(before + waits + patience + noticed);
@@ -241,6 +258,12 @@ fn every_bound_of_a_red_lock_holds_whatever_is_wrong() {
 #[test]
 fn every_bound_of_a_red_lock_holds_with_slow_masters() {
     judge(ROWS, &SLOW, Duration::ZERO, Duration::ZERO);
+}
+
+#[test]
+fn every_bound_of_a_look_at_a_red_lock_holds() {
+    judge(LOOKS, &TROUBLES, Duration::ZERO, Duration::ZERO);
+    judge(LOOKS, &[SLOW[0], SLOW[1], TWO_ARE_LATE], Duration::ZERO, Duration::ZERO);
 }
 
 /// The masters are looked at every second or so.
