@@ -107,6 +107,8 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
         let child = Command::new("redis-server")
             .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            // A dump of another server in this folder is not loaded.
+            .args(["--dbfilename", "none.rdb"])
             .args(args)
             .stdout(Stdio::null())
             .spawn()

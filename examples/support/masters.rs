@@ -17,6 +17,8 @@ impl Masters {
             let port = port.map_err(|error| error.to_string())?.port().to_string();
             let child = Command::new("redis-server")
                 .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+                // A dump of another server in this folder is not loaded.
+                .args(["--dbfilename", "none.rdb"])
                 .stdout(Stdio::null())
                 .spawn()
                 .map_err(|error| format!("redis-server cannot be started: {error}"))?;

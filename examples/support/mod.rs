@@ -21,6 +21,8 @@ impl Server {
         let port = port.port().to_string();
         let child = Command::new("redis-server")
             .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            // A dump of another server in this folder is not loaded.
+            .args(["--dbfilename", "none.rdb"])
             .stdout(Stdio::null())
             .spawn()
             .map_err(|error| {

@@ -205,6 +205,8 @@ impl Node {
         let server = std::env::var("BOWLINE_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
         let process = Process::new(&server)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            // A dump of another server in this folder is not loaded.
+            .args(["--dbfilename", "none.rdb"])
             .args(["--cluster-enabled", "yes", "--cluster-config-file"])
             .arg(&file)
             .stdout(Stdio::null())
