@@ -10,7 +10,7 @@ use futures::FutureExt;
 
 use super::LONG_PERIOD;
 use crate::support::env::{Env, on_every_server};
-use crate::support::polled::polled;
+use crate::support::polled::{polled, sweep};
 
 on_every_server! {
     a_panic_is_a_failure_and_goes_on,
@@ -113,20 +113,18 @@ async fn work_that_is_dropped_is_abandoned(env: Env) {
 
 async fn dropped_at_any_poll_it_leaves_nothing(env: Env) {
     let client = env.client().await;
-    let (mut done, mut half_way) = (false, 0);
-    for polls in 0..200 {
-        let name = format!("a{polls}");
-        let once = client.once(&name, LONG_PERIOD);
+    let mut runs = 0;
+    let run = async |polls| {
+        runs += 1;
+        let once = client.once(&format!("a{runs}"), LONG_PERIOD);
         let run = polled(once.run(|_| async {}), polls, async || env.sleep(MS).await).await;
-        done = run.is_some();
-        half_way += u32::from(polls > 0 && !done);
-        env.eventually("nothing is left", async || client.stats().held == 0 && env.keys().is_empty()).await;
-        if done {
+        if run.is_some() {
             assert_eq!(outcome(&once).await, Some(RunOutcome::Done));
-            break;
         }
-    }
-    assert!(done && half_way > 0, "{half_way}");
+        run
+    };
+    let nothing_is_left = async || client.stats().held == 0 && env.keys().is_empty();
+    sweep(run, async || env.eventually("nothing is left", nothing_is_left).await).await;
 }
 
 async fn a_closed_client_stops_its_work(env: Env) {
