@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use crate::context::Context;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::protocol::attempt_id::AttemptId;
@@ -54,11 +55,15 @@ pub(crate) async fn take_from(primitive: &Primitive, operation: &'static str, ho
     if released.call_again {
         context.promote_later(primitive.keys(operation)?);
     }
-    // The holder may be of this client, and the message takes another way.
-    if let Some(id) = AttemptId::parse(holder).filter(|_| released.token.is_some()) {
-        context.deliver([Message::Revoked { id }]);
-    }
+    // Also if another copy of the call has ended the hold.
+    has_ended(context, holder);
     Ok(released.token)
+}
+
+/// The hold with this attempt id may not be used any more. The message of the server takes another way, if the hold is
+/// of this client.
+pub(crate) fn has_ended(context: &Context, holder: &str) {
+    context.deliver(AttemptId::parse(holder).map(|id| Message::Revoked { id }));
 }
 
 /// Takes the holds that the server names now: not those that are granted meanwhile.

@@ -13,8 +13,8 @@ use crate::handle::Primitive;
 use crate::hold::guard::LockGuard;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
-use crate::revoke::take_from;
-use crate::runtime::Executor;
+use crate::revoke::{has_ended, take_from};
+use crate::runtime::{self, Executor};
 
 const OPERATION: &str = "force_after";
 
@@ -77,14 +77,20 @@ impl ForceAfter {
             Either::Left((acquired, _)) => return acquired,
             Either::Right((pressed, _)) => pressed?,
         };
+        let timeout = acquire.options.choices.timeout;
+        let left = || timeout.map(|timeout| timeout.saturating_sub(context.now() - began));
         // Nothing happens if that hold has ended.
         let taking = Box::pin(take_from(&primitive, OPERATION, &pressed.holder));
         match select(&mut acquiring, taking).await {
-            // The cohort of this client has handed on the very hold that is taken.
+            // The cohort of this client has handed on the very hold that is taken. Whatever the answer is, the hold may
+            // have ended: another copy of the call may have taken it.
             Either::Left((Ok(guard), taking)) if pressed.id == Some(guard.attempt()) => {
-                if taking.await?.is_none() {
-                    return Ok(guard);
-                }
+                let taken = match left() {
+                    Some(left) => runtime::timeout(&context.executor, left, taking).await,
+                    None => Some(taking.await),
+                };
+                has_ended(context, &pressed.holder);
+                taken.transpose()?;
             }
             Either::Left((acquired, _)) => return acquired,
             Either::Right((taken, acquiring)) => {
@@ -92,9 +98,8 @@ impl ForceAfter {
                 return acquiring.await;
             }
         }
-        let timeout = acquire.options.choices.timeout;
-        match timeout.map(|timeout| timeout.saturating_sub(context.now() - began).max(SHORTEST)) {
-            Some(left) => acquire.timeout(left).acquired().await,
+        match left() {
+            Some(left) => acquire.timeout(left.max(SHORTEST)).acquired().await,
             None => acquire.acquired().await,
         }
     }

@@ -1,12 +1,13 @@
 //! What is done about the waiters and the holders of others, when requests, answers and messages get lost.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
-use bowline::{Client, ErrorKind, Loss, Whose};
+use bowline::{Client, ErrorKind, Lock, Loss, Whose};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 
-use crate::faulty::{Fault, Messages, faulty_client};
+use crate::faulty::{Fault, Faults, Messages, faulty_client};
 use crate::scene::{drop_when, ms};
 use crate::support::env::{Env, on_every_runtime};
 
@@ -22,6 +23,7 @@ on_every_runtime! {
     one_that_presses_fails_with_what_keeps_it_from_it,
     a_free_lock_is_looked_at_again_until_somebody_holds,
     a_hold_that_is_taken_is_not_that_of_the_one_that_takes_it,
+    one_that_takes_its_own_hold_waits_no_longer_than_its_timeout,
 }
 
 const LOST: [Fault; 3] = [Fault::LoseReply, Fault::LoseRequest, Fault::Unreachable];
@@ -197,36 +199,59 @@ async fn a_free_lock_is_looked_at_again_until_somebody_holds(env: Env) {
 }
 
 /// The cohort of the client hands the hold on after the server has taken it, and before the client has heard of that.
+/// `timeout` is that of the one that takes it. Returns it, and one that waits behind it.
+async fn handed_on(
+    env: &Env,
+    (faults, fault): (&Faults, Fault),
+    lock: &Lock,
+    timeout: Option<Duration>,
+) -> [Waiting; 2] {
+    let before = lock.lock().non_fair().await.unwrap();
+    let [mut first, mut second] = [(); 2].map(|()| lock.lock().non_fair().into_future());
+    assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+    before.release().await.unwrap();
+    // Its grant may be handed off, because another one waits.
+    let guard = env.soon("it is free", first).await.unwrap();
+    drop(second);
+    let acquire = lock.lock().non_fair();
+    let acquire = timeout.into_iter().fold(acquire, |acquire, timeout| acquire.timeout(timeout));
+    faults.next("lock_force_release", [fault]);
+    faults.messages(Messages::Swallow);
+    let forced = env.spawn(acquire.force_after(ms(50)).into_future());
+    env.eventually("it is taken", async || lock.inspect().await.unwrap().holder.is_none()).await;
+    let releases = faults.calls("lock_release");
+    let mut behind = lock.lock().non_fair().into_future();
+    assert!(futures::poll!(&mut behind).is_pending());
+    guard.release().await.unwrap();
+    assert_eq!(faults.calls("lock_release"), releases, "it is handed off");
+    faults.messages(Messages::Pass);
+    [forced, behind]
+}
+
 async fn a_hold_that_is_taken_is_not_that_of_the_one_that_takes_it(env: Env) {
     let (a, faults) = faulty_client(&env, |config| config.handoff_time(ms(10_000))).await;
     let lock = a.lock("a");
-    for timeout in [None, Some(ms(20_000))] {
-        let before = lock.lock().non_fair().await.unwrap();
-        let [mut first, mut second] = [(); 2].map(|()| lock.lock().non_fair().into_future());
-        assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
-        before.release().await.unwrap();
-        // Its grant may be handed off, because another one waits.
-        let guard = env.soon("it is free", first).await.unwrap();
-        drop(second);
-        let acquire = lock.lock().non_fair();
-        let acquire = timeout.into_iter().fold(acquire, |acquire, timeout| acquire.timeout(timeout));
-        faults.next("lock_force_release", [Fault::HangReply]);
-        faults.messages(Messages::Swallow);
-        let forced = env.spawn(acquire.force_after(ms(50)).into_future());
-        env.eventually("it is taken", async || lock.inspect().await.unwrap().holder.is_none()).await;
-        let (token, releases) = (guard.token(), faults.calls("lock_release"));
-        let mut behind = lock.lock().non_fair().into_future();
-        assert!(futures::poll!(&mut behind).is_pending());
-        guard.release().await.unwrap();
-        assert_eq!(faults.calls("lock_release"), releases, "it is handed off");
-        faults.messages(Messages::Pass);
+    // If the reply is lost, the second copy of the call finds that the hold has ended.
+    for (fault, timeout) in [Fault::HangReply, Fault::LoseReplyLater].into_iter().zip([None, Some(ms(20_000))]) {
+        let [forced, behind] = handed_on(&env, (&faults, fault.clone()), &lock, timeout).await;
         faults.release();
         // The one that takes it acquires again.
         for next in [behind, forced] {
             let next = env.soon("it is granted anew", next).await.unwrap();
-            assert!(next.is_valid() && next.token() > token, "{timeout:?}");
-            assert!(lock.inspect().await.unwrap().holder.is_some(), "{timeout:?}");
+            assert!(next.is_valid() && lock.inspect().await.unwrap().holder.is_some(), "{fault:?}");
             next.release().await.unwrap();
         }
     }
+}
+
+async fn one_that_takes_its_own_hold_waits_no_longer_than_its_timeout(env: Env) {
+    let (a, faults) = faulty_client(&env, |config| config.handoff_time(ms(10_000))).await;
+    let lock = a.lock("a");
+    let [forced, behind] = handed_on(&env, (&faults, Fault::HangReply), &lock, Some(ms(1_000))).await;
+    let error = env.soon("its time is over", forced).await.map(drop).unwrap_err();
+    assert_eq!((error.kind(), faults.calls("lock_force_release")), (ErrorKind::TimedOut, 1), "{error:#}");
+    let next = env.soon("it is granted anew", behind).await.unwrap();
+    assert!(next.is_valid() && lock.inspect().await.unwrap().holder.is_some());
+    next.release().await.unwrap();
+    faults.release();
 }

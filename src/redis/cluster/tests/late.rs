@@ -8,33 +8,45 @@ fn answers_after(scene: &Scene, time: Duration) {
         .answers(move |_, words| words[0].starts_with("EVAL").then(|| Said::After(time, ":1\r\n".to_owned())));
 }
 
+/// The answer to a call of a master that is frozen until `meanwhile` is done, and how long it took.
+fn thawed(scene: &mut Scene, meanwhile: impl AsyncFnOnce(&Lab, &Cluster)) -> (Answer, Duration) {
+    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+    let frozen = &lab.nodes[&1];
+    frozen.frozen.store(true, Ordering::SeqCst);
+    let asked = lab.now();
+    let thaws = async {
+        meanwhile(&lab, cluster).await;
+        frozen.thaw();
+    };
+    let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
+    assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+    (answer, lab.now() - asked)
+}
+
+/// The replacement knows, and so does the other one. The old master does not.
+fn replace(lab: &Lab) {
+    for port in [2, 3] {
+        *lock(&lab.nodes[&port].owner) = (2, 5);
+    }
+}
+
 /// The master is frozen, another node takes its place, and it thaws before the client has heard of that: its answer
 /// must not count.
 #[test]
 fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     for freeze in [150, 450, 2_000].map(Duration::from_millis) {
         for is_replaced in [true, false] {
-            let mut scene = Scene::new();
-            let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-            scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
-            let frozen = &lab.nodes[&1];
-            frozen.frozen.store(true, Ordering::SeqCst);
-            let asked = lab.now();
-            let thaws = async {
+            let meanwhile = async |lab: &Lab, _: &Cluster| {
                 lab.sleep(freeze).await;
                 if is_replaced {
-                    // The replacement knows, and so does the other one. The old master does not.
-                    for port in [2, 3] {
-                        *lock(&lab.nodes[&port].owner) = (2, 5);
-                    }
+                    replace(lab);
                 }
-                frozen.thaw();
             };
-            let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
-            assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+            let (answer, took) = thawed(&mut Scene::new(), meanwhile);
             // While a call is slow, the others are asked every now and then, and not twice at the same time.
             let pause = if freeze < SLOW { Duration::ZERO } else { ms(313) };
-            let waited = lab.now() - asked - freeze;
+            let waited = took - freeze;
             assert!(waited <= pause, "the map is read at once, not {waited:?} after the answer");
             match is_replaced {
                 true => assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{freeze:?} {answer:?}"),
@@ -47,37 +59,22 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
 /// Its seed has another name for the master than the map does. The other nodes take longer to answer.
 #[test]
 fn a_master_does_not_confirm_itself_under_another_name() {
-    let lab = Lab::new(&[1, 2, 3], 1);
-    let mut scene = Scene::connect_to(lab, "redis-cluster://other:1");
-    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
-    let frozen = &lab.nodes[&1];
-    frozen.frozen.store(true, Ordering::SeqCst);
-    let asked = lab.now();
-    let thaws = async {
+    let mut scene = Scene::connect_to(Lab::new(&[1, 2, 3], 1), "redis-cluster://other:1");
+    let meanwhile = async |lab: &Lab, _: &Cluster| {
         lab.sleep(ms(450)).await;
-        for node in [2, 3].map(|port| &lab.nodes[&port]) {
-            *lock(&node.owner) = (2, 5);
-            *lock(&node.round_trip) = ms(250);
-        }
-        frozen.thaw();
+        replace(lab);
+        [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].round_trip) = ms(250));
     };
-    let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
-    assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+    let (answer, took) = thawed(&mut scene, meanwhile);
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
-    assert!(lab.now() - asked < cluster.router.config.command_timeout, "another node has answered");
+    assert!(took < scene.cluster.router.config.command_timeout, "another node has answered");
 }
 
 /// The map is read while the master is frozen, and it is replaced after that: only a reading that began after the
 /// answer counts.
 #[test]
 fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
-    let mut scene = Scene::new();
-    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
-    let frozen = &lab.nodes[&1];
-    frozen.frozen.store(true, Ordering::SeqCst);
-    let thaws = async {
+    let meanwhile = async |lab: &Lab, cluster: &Cluster| {
         let other = cluster.router.map().masters()[0].clone();
         let asked = lab.now();
         lab.sleep(ms(1)).await;
@@ -85,14 +82,10 @@ fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
         while !cluster.router.has_read_since(asked, &other) {
             lab.sleep(ms(10)).await;
         }
-        for port in [2, 3] {
-            *lock(&lab.nodes[&port].owner) = (2, 5);
-        }
+        replace(lab);
         lab.sleep(ms(1)).await;
-        frozen.thaw();
     };
-    let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
-    assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+    let (answer, _) = thawed(&mut Scene::new(), meanwhile);
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
 }
 
