@@ -55,13 +55,23 @@ impl BareConnection {
     /// Connects as bowline does: over a socket of the runtime, driven by a task of the runtime, with no timer of
     /// redis-rs.
     pub async fn open(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Self> {
+        let mut connection = Self::dial(runtime, executor, url).await?;
+        let nothing = cmd("SCRIPT").arg("LOAD").arg("return 1").query_async(&mut connection).await?;
+        Ok(Self { connection, nothing })
+    }
+
+    /// Another connection to the same server, which has the script of the floor already.
+    pub async fn another(&self, runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Self> {
+        Ok(Self { connection: Self::dial(runtime, executor, url).await?, nothing: self.nothing.clone() })
+    }
+
+    async fn dial(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<MultiplexedConnection> {
         let (stream, login) = runtime.dial(url).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
         let login = login.set_protocol(redis::ProtocolVersion::RESP3).set_skip_set_lib_name();
-        let (mut connection, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
+        let (connection, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
         executor.spawn(Box::pin(driver));
-        let nothing = cmd("SCRIPT").arg("LOAD").arg("return 1").query_async(&mut connection).await?;
-        Ok(Self { connection, nothing })
+        Ok(connection)
     }
 
     /// The floor of what was sent: as many calls with the same words, of a script that does nothing.

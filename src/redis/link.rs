@@ -220,8 +220,12 @@ impl Link {
 
     /// The shortest silence that can be a sign of a dead connection for commands.
     pub(super) fn patient(&self) -> Duration {
-        let round_trip = Duration::from_micros(self.round_trip.load(Ordering::Relaxed));
-        (round_trip * 2).min(self.upkeep)
+        (self.round_trip() * 2).min(self.upkeep)
+    }
+
+    /// How long the server took for its answer to the last login.
+    pub(super) fn round_trip(&self) -> Duration {
+        Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }
 
     /// Records that a connection was restored. `carries` names what it carries, by a word of [`observe`].

@@ -6,12 +6,13 @@
 //! commands' server is asked for the number of its subscribers. An address would prove nothing, and not every user may
 //! read the id of a server.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::redis::{Cmd, Value};
 use futures::FutureExt;
-use futures::future::{BoxFuture, MaybeDone, maybe_done};
+use futures::future::{BoxFuture, Either, MaybeDone, maybe_done, select};
 use uuid::Uuid;
 
 use super::super::convert;
@@ -20,6 +21,10 @@ use super::super::link::Link;
 use super::super::link::state::Up;
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
+use crate::runtime::Executor;
+
+/// The pause before the second question is not shorter, because timers are no finer.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// What the server of the connection for commands says about a subscription.
 pub(super) enum Proof {
@@ -41,7 +46,8 @@ pub(super) fn probe(channel: &str) -> String {
 }
 
 /// A question that leaves right after the subscription, over the connection for commands. Most often it also arrives
-/// later, and is then answered as early as the subscription. If it has arrived before, it is asked once more.
+/// later, and is then answered as early as the subscription. If the server is far away, it is asked a second time a
+/// little later, because it may overtake the subscription. If it arrives before all the same, [`prove`] follows.
 pub(super) struct Early(MaybeDone<BoxFuture<'static, Option<Proof>>>);
 
 impl Early {
@@ -50,7 +56,7 @@ impl Early {
         let asked = async move {
             // Without a connection for commands, the subscription does not wait for one here.
             let up = link.ready().now_or_never()?.ok()?;
-            Some(prove(&link, &up, &probe).await)
+            Some(prove_twice(&link, &up, &probe).await)
         };
         Self(maybe_done(asked.boxed()))
     }
@@ -67,6 +73,23 @@ impl Early {
             Proof::Here(generation) if link.is_current(generation) => Some(generation),
             _ => None,
         }
+    }
+}
+
+/// Asks, and once more an eighth of a round trip later if there is no answer yet and the server is far away. The first
+/// answer that proves the subscription counts.
+async fn prove_twice(link: &Link, up: &Up, probe: &str) -> Proof {
+    let (first, pause) = (pin!(prove(link, up, probe)), link.round_trip() / 8);
+    if pause < SHORTEST_PAUSE {
+        return first.await;
+    }
+    let first = match select(first, link.executor.sleep(pause)).await {
+        Either::Left((proof, _)) => return proof,
+        Either::Right(((), first)) => first,
+    };
+    match select(first, pin!(prove(link, up, probe))).await {
+        Either::Left((proof @ Proof::Here(_), _)) | Either::Right((proof, _)) => proof,
+        Either::Left((_, second)) => second.await,
     }
 }
 

@@ -24,13 +24,15 @@ pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: 
     client.lock(NAME).lock().await?.release().await?;
     let sent = seen.recorded();
     client.close().await;
+    let known = BareConnection::open(runtime, &executor, &url).await?;
+    let acquisition = known.floor_of(&sent[..1]);
     let [mut floor, mut connected, mut granted, mut at_once, mut in_background] =
         std::array::from_fn(|_| Samples::default());
     for n in 0..WARM_UP + pairs / 30 {
         let counts = n >= WARM_UP;
         let start = Instant::now();
-        let mut bare = BareConnection::open(runtime, &executor, &url).await?;
-        bare.run(&bare.floor_of(&sent[..1])).await?;
+        let mut bare = known.another(runtime, &executor, &url).await?;
+        bare.run(&acquisition).await?;
         add(&mut floor, start.elapsed(), counts);
         drop(bare);
         for (config, connected, granted) in

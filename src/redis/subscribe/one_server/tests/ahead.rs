@@ -73,6 +73,35 @@ fn a_connection_and_a_subscription_take_a_round_trip_each() {
     assert_eq!(took, ms(100));
 }
 
+/// How long a subscription takes that is confirmed after 85 ms, where the login took `round_trip` ms. `answered` says
+/// after how many ms each question for a proof is answered, and whether the answer is a proof.
+fn subscribed_after(round_trip: u64, answered: &'static [(u64, bool)]) -> Duration {
+    let (mut scene, _single) = connected();
+    scene.link.measured(ms(round_trip));
+    let mut asked = answered.iter();
+    scene.node.answers(move |_, words| match words {
+        ["SUBSCRIBE", channel] if channel.len() > 1 => Some(Said::After(ms(85), push("subscribe", channel))),
+        ["PUBSUB", ..] => {
+            let (after, is_here) = asked.next().expect("nothing more is asked");
+            Some(Said::After(ms(*after), format!("*2\r\n$1\r\np\r\n:{}\r\n", u8::from(*is_here))))
+        }
+        _ => None,
+    });
+    scene.took(|scene| scene.subscribe().unwrap()).1
+}
+
+/// On its way to a server that is far away, the question may overtake the subscription.
+#[test]
+fn a_question_without_an_answer_yet_is_asked_once_more() {
+    assert_eq!(subscribed_after(80, &[(80, false), (10, true)]), ms(90), "the second answer counts");
+    assert_eq!(subscribed_after(80, &[(80, true), (10, false)]), ms(85), "the first answer counts");
+    assert_eq!(subscribed_after(80, &[(80, false), (2, false), (7, true)]), ms(92), "one more question follows");
+    assert_eq!(subscribed_after(80, &[(9, false), (7, true)]), ms(92), "there was an answer in time");
+    assert_eq!(subscribed_after(80, &[(11, false), (71, true)]), ms(85), "there was none in time");
+    assert_eq!(subscribed_after(7, &[(7, false), (7, true)]), ms(92), "the server is near");
+    assert_eq!(subscribed_after(8, &[(7, false), (71, true)]), ms(85), "it is not so near");
+}
+
 #[test]
 fn a_socket_that_nobody_wants_is_closed() {
     let (mut scene, _single) = connected();
