@@ -23,7 +23,7 @@ use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::observe::meter;
 use crate::once::{Once, Schedule};
-use crate::opening::Opening;
+use crate::opening::{Notices, Opening};
 use crate::redisson::Redisson;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
@@ -83,16 +83,26 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future leaves nothing in Redis.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
-        meter::began(Loss::OF_A_CLIENT.map(Loss::word));
         let opening = Opening::new(executor, connection, config);
-        let context = if opening.config.is_in_background {
-            Context::start_in_background(opening)
-        } else {
-            let context = Context::start(opening.clone(), opening.check()).await?;
-            opening.warn();
-            context
+        if opening.config.is_in_background {
+            return Ok(Self::over(Context::start_in_background(opening)));
+        }
+        Self::open(opening, None).await
+    }
+
+    /// Opens a client, if it was not `opened` already.
+    pub(crate) async fn open(opening: Opening, opened: Option<Notices>) -> Result<Self> {
+        let context = match opened {
+            Some(notices) => Context::opened(opening.clone(), notices),
+            None => Context::start(opening.clone(), opening.check()).await?,
         };
-        Ok(Self { source: HoldSource::new(context) })
+        opening.warn();
+        Ok(Self::over(context))
+    }
+
+    fn over(context: Arc<Context>) -> Self {
+        meter::began(Loss::OF_A_CLIENT.map(Loss::word));
+        Self { source: HoldSource::new(context) }
     }
 
     /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::{ready, try_join};
+use futures::future::ready;
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -18,7 +18,7 @@ use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::Observed;
-use crate::opening::{Notices, Opening, behind};
+use crate::opening::{Notices, Opening};
 use crate::protocol::dispatch::Scripts;
 use crate::protocol::key::{Keys, Named, inbox};
 use crate::protocol::message::Message;
@@ -49,10 +49,14 @@ pub(crate) struct Context {
 impl Context {
     /// Subscribes the inbox while the server is `checked`, and starts the tasks.
     pub(crate) async fn start(opening: Opening, checked: impl Future<Output = Result<()>>) -> Result<Arc<Self>> {
-        let (notices, ()) = try_join(opening.subscribe(), behind(checked)).await?;
-        opening.check_alone().await?;
+        let notices = opening.open_while(checked).await?;
+        Ok(Self::opened(opening, notices))
+    }
+
+    /// Starts the tasks.
+    pub(crate) fn opened(opening: Opening, notices: Notices) -> Arc<Self> {
         let engine = Arc::new(Engine::new(opening.client, opening.connection.topology().sharded_messages));
-        Ok(Self::start_tasks(opening, None, engine, ready(Some(notices))))
+        Self::start_tasks(opening, None, engine, ready(Some(notices)))
     }
 
     /// Starts the tasks, one of which connects.

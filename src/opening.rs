@@ -51,14 +51,14 @@ impl Opening {
     }
 
     /// Subscribes the inbox.
-    pub(crate) async fn subscribe(&self) -> Result<Notices> {
+    async fn subscribe(&self) -> Result<Notices> {
         let channel = inbox(&self.inbox_prefix, None, self.client);
         self.connection.subscribe(&channel).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Checks that no other client has the same id, if it was not drawn. This client is subscribed already, so of two
     /// that connect at the same time at least one sees both.
-    pub(crate) async fn check_alone(&self) -> Result<()> {
+    async fn check_alone(&self) -> Result<()> {
         if self.config.client_id.is_none() {
             return Ok(());
         }
@@ -122,7 +122,12 @@ impl Opening {
                 checked => checked,
             }
         };
-        let (notices, ()) = try_join(self.subscribe(), checked).await?;
+        self.open_while(checked).await
+    }
+
+    /// Subscribes the inbox while the server is `checked`.
+    pub(crate) async fn open_while(&self, checked: impl Future<Output = Result<()>>) -> Result<Notices> {
+        let (notices, ()) = try_join(self.subscribe(), behind(checked)).await?;
         self.check_alone().await?;
         Ok(notices)
     }
@@ -139,7 +144,7 @@ impl Opening {
 
 /// Checks when the subscription has left, if that is possible now. A server that is busy with the check would hear the
 /// question for the proof of a subscription before the subscription, and a second question takes a round trip.
-pub(crate) async fn behind(checked: impl Future<Output = Result<()>>) -> Result<()> {
+async fn behind(checked: impl Future<Output = Result<()>>) -> Result<()> {
     yield_once().await;
     checked.await
 }

@@ -1,6 +1,7 @@
 //! A connection to one server or to a cluster, by redis-rs.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -32,6 +33,7 @@ mod url;
 
 #[doc(hidden)]
 pub use self::ask::Asked;
+pub(crate) use self::connecting::{Begun, Made};
 pub use self::login::{Credentials, Login};
 pub use self::options::ConnectOptions;
 pub use self::sentinel::SentinelUrl;
@@ -149,7 +151,8 @@ pub struct RedisConnection {
     /// A primary, which may be replaced by another one, or a cluster. With `connect_in_background`, one that is unknown
     /// before the first connect.
     servers: Box<dyn Connection>,
-    warnings: Vec<Warning>,
+    /// Unknown until the server has answered.
+    warnings: Arc<OnceLock<Vec<Warning>>>,
     /// `None`: connected in the background.
     primaries: Option<ask::Primaries>,
 }
@@ -195,7 +198,7 @@ impl Connection for RedisConnection {
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        self.servers.warnings().into_iter().chain(self.warnings.clone()).collect()
+        self.servers.warnings().into_iter().chain(self.warnings.get().into_iter().flatten().cloned()).collect()
     }
 
     fn close(&self) {

@@ -16,8 +16,7 @@ pub async fn plain(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) ->
 
 /// The same with other settings.
 pub async fn plain_with(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str, config: Config) -> Result<Client> {
-    let connection = runtime.open(executor.clone(), url, &config).await?;
-    Ok(Client::connect(executor.clone(), Arc::new(connection), config).await?)
+    runtime.connect(executor.clone(), url, config).await
 }
 
 /// A client whose commands, tasks and timers are counted.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use bowline::{Config, Executor, RedisConnection};
+use bowline::{Client, Config, Connection, Executor, RedisConnection};
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::compat::FuturesAsyncReadCompatExt;
@@ -71,6 +71,16 @@ impl Runtime {
             Self::TokioCurrent | Self::TokioMulti => bowline::tokio::open(executor, url, config).await?,
             Self::Smol => bowline::smol::open(executor, url, config).await?,
             Self::AsyncStd => bowline::async_std::open(executor, url, config).await?,
+        })
+    }
+
+    /// A client, as the function `connect_with` of the runtime makes it.
+    pub async fn connect(self, executor: Arc<dyn Executor>, url: &str, config: Config) -> Result<Client> {
+        let wrap = |connection| -> Arc<dyn Connection> { Arc::new(connection) };
+        Ok(match self {
+            Self::TokioCurrent | Self::TokioMulti => bowline::tokio::connect_over(executor, url, config, wrap).await?,
+            Self::Smol => bowline::smol::connect_over(executor, url, config, wrap).await?,
+            Self::AsyncStd => bowline::async_std::connect_over(executor, url, config, wrap).await?,
         })
     }
 

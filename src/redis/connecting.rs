@@ -1,9 +1,10 @@
 //! Connecting to one server, to the master that sentinels name, or to a cluster.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use futures::future::select;
+use futures::FutureExt;
+use futures::future::{BoxFuture, select};
 
 use super::RedisConnection;
 use super::address_map::AddressMap;
@@ -23,9 +24,6 @@ use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
-
-/// A primary or a cluster, where to find its links, and the problems of its setup.
-type Connected = (Box<dyn Connection>, Primaries, Vec<Warning>);
 
 impl RedisConnection {
     /// Connects, in the background if the configuration says so.
@@ -50,7 +48,27 @@ impl RedisConnection {
                 Ok(Box::new(connection) as Box<dyn Connection>)
             })
         });
-        Ok(Self { servers: Box::new(later), warnings: Vec::new(), primaries: None })
+        Ok(Self { servers: Box::new(later), warnings: Arc::default(), primaries: None })
+    }
+
+    /// Connects as [`connect`](Self::connect) does, but to one server only begins to.
+    pub(crate) async fn begin(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        options: ConnectOptions,
+        config: &Config,
+    ) -> Result<Begun<'_>> {
+        let parts = options.parts()?;
+        match Servers::of(&parts)? {
+            Servers::One(target) if !config.is_in_background => {
+                let attempt = ConnectAttempt::new(executor, dialer, config);
+                let target = Arc::new(target);
+                let link = attempt.link(Arc::new(target.clone())).taking_calls_early();
+                let (connection, made) = attempt.begin_at_server(Arc::new(link), target, parts.announced);
+                Ok(Begun::Early(connection, made.boxed()))
+            }
+            _ => Self::connect(executor, dialer, options, config).await.map(Begun::Connected),
+        }
     }
 
     /// Connects, logs in and checks the server, within the command timeout, or twice that time for a cluster that the
@@ -62,17 +80,35 @@ impl RedisConnection {
         options: &ConnectOptions,
         config: &Config,
     ) -> Result<Self> {
-        let seed = dialer.seed();
-        let attempt = ConnectAttempt { executor, dialer, config, seed };
+        let attempt = ConnectAttempt::new(executor, dialer, config);
         let parts = options.parts()?;
-        let (servers, primaries, mut warnings) = match Servers::of(&parts)? {
-            Servers::One(target) => attempt.connect_to_server(target, parts.announced).await?,
-            Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
-            Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,
-        };
-        warnings.extend(slow_timeout(config));
-        Ok(Self { servers, warnings, primaries: Some(primaries) })
+        match Servers::of(&parts)? {
+            Servers::One(target) => attempt.connect_to_server(target, parts.announced).await,
+            Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await,
+            Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await,
+        }
     }
+
+    fn over(servers: impl Connection, primaries: Primaries) -> Self {
+        Self { servers: Box::new(servers), warnings: Arc::default(), primaries: Some(primaries) }
+    }
+}
+
+/// What connecting begins with.
+pub(crate) enum Begun<'a> {
+    Connected(RedisConnection),
+    /// A connection that is being made, and what becomes of it. What is sent over it now is sent behind its login.
+    Early(RedisConnection, BoxFuture<'a, Result<Made>>),
+}
+
+/// What has become of a connection that was used before its login was answered.
+pub(crate) enum Made {
+    /// It is connected, and what was sent early counts.
+    Early,
+    /// It is connected, but what was sent early was sent over a socket that was given up, perhaps as another user.
+    Anew,
+    /// Another connection takes its place, because the server is a node of a cluster.
+    Elsewhere(RedisConnection),
 }
 
 /// What every connection of one attempt is made with.
@@ -83,37 +119,70 @@ struct ConnectAttempt<'a> {
     seed: u64,
 }
 
-impl ConnectAttempt<'_> {
-    fn link(&self, locate: Arc<dyn Locate>) -> Arc<Link> {
-        let link = Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed);
-        Arc::new(link.dialling_ahead())
+impl<'a> ConnectAttempt<'a> {
+    fn new(executor: Arc<dyn Executor>, dialer: Arc<dyn Dial>, config: &'a Config) -> Self {
+        let seed = dialer.seed();
+        Self { executor, dialer, config, seed }
     }
 
-    async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<Connected> {
+    fn link(&self, locate: Arc<dyn Locate>) -> Link {
+        Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed)
+    }
+
+    async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<RedisConnection> {
         let (executor, dialer) = (self.executor.clone(), self.dialer.clone());
         let sentinels = Arc::new(Sentinels::new(executor, dialer, setup, self.config, self.seed));
-        let link = self.link(sentinels.clone());
+        let link = Arc::new(self.link(sentinels.clone()).dialling_ahead());
         link.executor.spawn(Box::pin(watch(sentinels.clone(), link.clone())));
         let (single, warnings) =
             Single::connect(link.clone()).await.map_err(|failure| self.not_connected(failure, &*sentinels))?;
-        Ok((Box::new(single), Primaries::One(link), warnings))
+        let connection = RedisConnection::over(single, Primaries::One(link));
+        record(&connection.warnings, warnings, self.config);
+        Ok(connection)
     }
 
     /// `announced`: for a server that is a node of a cluster.
-    async fn connect_to_server(self, target: Target, announced: AddressMap) -> Result<Connected> {
+    async fn connect_to_server(self, target: Target, announced: AddressMap) -> Result<RedisConnection> {
         let target = Arc::new(target);
-        let link = self.link(Arc::new(target.clone()));
-        match Single::connect(link.clone()).await {
-            Ok((single, warnings)) => Ok((Box::new(single), Primaries::One(link), warnings)),
-            Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target, announced)?).await,
-            Err(failure) => Err(self.not_connected(failure, &target)),
-        }
+        let link = Arc::new(self.link(Arc::new(target.clone())).dialling_ahead());
+        let (connection, made) = self.begin_at_server(link, target, announced);
+        Ok(match made.await? {
+            Made::Early | Made::Anew => connection,
+            Made::Elsewhere(cluster) => cluster,
+        })
     }
 
-    async fn connect_to_cluster(self, seeds: Seeds) -> Result<Connected> {
+    /// Returns the connection that is being made, and what becomes of it.
+    fn begin_at_server(
+        self,
+        link: Arc<Link>,
+        target: Arc<Target>,
+        announced: AddressMap,
+    ) -> (RedisConnection, impl Future<Output = Result<Made>> + Send + 'a) {
+        let (single, connected) = Single::begin(link.clone());
+        let connection = RedisConnection::over(single, Primaries::One(link.clone()));
+        let found = Arc::clone(&connection.warnings);
+        let made = async move {
+            match connected.await {
+                Ok(warnings) => {
+                    record(&found, warnings, self.config);
+                    Ok(if link.is_current(1) { Made::Early } else { Made::Anew })
+                }
+                Err(Some(Failure::Cluster)) => {
+                    self.connect_to_cluster(Seeds::of(&target, announced)?).await.map(Made::Elsewhere)
+                }
+                Err(failure) => Err(self.not_connected(failure, &target)),
+            }
+        };
+        (connection, made)
+    }
+
+    async fn connect_to_cluster(self, seeds: Seeds) -> Result<RedisConnection> {
         let (cluster, warnings) = Cluster::connect(self.executor, self.dialer, seeds, self.config, self.seed).await?;
         let masters = cluster.masters();
-        Ok((Box::new(cluster), Primaries::Several(masters), warnings))
+        let connection = RedisConnection::over(cluster, Primaries::Several(masters));
+        record(&connection.warnings, warnings, self.config);
+        Ok(connection)
     }
 
     /// `None`: the runtime was shut down.
@@ -130,8 +199,16 @@ async fn watch(sentinels: Arc<Sentinels>, link: Arc<Link>) {
     select(pin!(sentinel::watch(&sentinels)), pin!(link.closed())).await;
 }
 
+/// Records what was found when connecting.
+fn record(found: &OnceLock<Vec<Warning>>, warnings: Vec<Warning>, config: &Config) {
+    found.get_or_init(|| warnings.into_iter().chain(slow_timeout(config)).collect());
+}
+
 /// Warns if half of a lease does not leave time for two attempts at a renewal.
 fn slow_timeout(config: &Config) -> Option<Warning> {
     let Config { command_timeout, lease, .. } = *config;
     (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
 }
+
+#[cfg(test)]
+mod tests;

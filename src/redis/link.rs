@@ -67,6 +67,8 @@ pub(super) struct Link {
     pub(super) reconnects: AtomicU64,
     /// The socket of the first subscription, if one is dialled ahead.
     ahead: Option<Ahead>,
+    /// Whether calls are handed to the first connection before its login is answered.
+    is_early: bool,
 }
 
 impl Link {
@@ -116,6 +118,7 @@ impl Link {
             disowned,
             reconnects,
             ahead: None,
+            is_early: false,
         }
     }
 

@@ -27,18 +27,27 @@ pub(super) struct Single {
 }
 
 impl Single {
-    /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
+    /// Connects. The error is `None` if the runtime was shut down.
     pub(super) async fn connect(link: Arc<Link>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
-        // Made before the wait. If this future is dropped, the connection is dropped too, and its supervisor ends.
-        let (subscriptions, acknowledging) = (AtomicU64::new(0), Acknowledging::default());
-        let single = Self { link: Arc::clone(&link), subscriptions, acknowledging };
+        // If this future is dropped, the connection is dropped too.
+        let (single, connected) = Self::begin(link);
+        Ok((single, connected.await?))
+    }
+
+    /// Starts the task that connects and keeps the connection up. It ends when the connection is dropped. The second
+    /// part of the result resolves when the first attempt is over, as [`connect`](Self::connect) does.
+    pub(super) fn begin(link: Arc<Link>) -> (Self, impl Future<Output = Result<Vec<Warning>, Option<Failure>>> + Send) {
         let (first, connected) = oneshot::channel();
         link.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
-        match connected.await {
-            Ok(Ok(warnings)) => Ok((single, warnings)),
-            Ok(Err(failure)) => Err(Some(failure)),
-            Err(oneshot::Canceled) => Err(None),
-        }
+        let single = Self { link, subscriptions: AtomicU64::new(0), acknowledging: Acknowledging::default() };
+        let connected = async {
+            match connected.await {
+                Ok(Ok(warnings)) => Ok(warnings),
+                Ok(Err(failure)) => Err(Some(failure)),
+                Err(oneshot::Canceled) => Err(None),
+            }
+        };
+        (single, connected)
     }
 }
 

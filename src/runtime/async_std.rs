@@ -36,6 +36,7 @@ use super::{Executor, async_io, clock, must_not_block};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
+use crate::connection::Connection;
 use crate::error::Result;
 use crate::redis::dial::{Dial, DialError, Dialled};
 use crate::redis::{ConnectOptions, RedisConnection};

@@ -25,6 +25,7 @@ use super::{Executor, clock, must_not_block, yield_once};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, addresses, tune};
 use crate::redis::{ConnectOptions, RedisConnection};

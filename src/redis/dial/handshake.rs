@@ -11,7 +11,7 @@ use std::vec::IntoIter;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select, try_join};
+use futures::future::{BoxFuture, Either, OptionFuture, select, try_join};
 
 use super::super::convert;
 use super::super::failure::Failure;
@@ -120,7 +120,6 @@ async fn login_as(
         None => target.dial(dialer, progress).await?,
     };
     progress.enter(Stage::Login);
-    // Not called again if a second login follows.
     wishes.on_dialled.take().into_iter().for_each(|tell| tell());
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
@@ -145,6 +144,7 @@ async fn login_as(
     }
     let unread = |error: RedisError| explain(error.to_string());
     let (mut first, hello) = (connection.clone(), target.introduction().hello(login));
+    let (sender, beside) = (connection.clone(), wishes.beside.take());
     // A server that refuses the login may hang up before it answers the rest.
     let hello = async {
         let answer = first.send_packed_command(&hello).await.map_err(unread)?;
@@ -159,7 +159,9 @@ async fn login_as(
         }
     };
     let sent = executor.now();
-    let answered = with(driven(&mut driver, try_join(hello, rest)), wishes.beside.take()).await;
+    // Not called again if a second login follows.
+    let beside = OptionFuture::from(beside.map(|begin| async { begin(sender).await }));
+    let answered = with(driven(&mut driver, try_join(hello, rest)), beside).await;
     let (hello, answers) = answered.map_err(|closed| progress.explain(closed))??;
     let round_trip = executor.now().saturating_duration_since(sent);
     let mut answers = answers.into_iter();
@@ -169,12 +171,12 @@ async fn login_as(
 }
 
 /// Runs `work` to its end, and `beside` in the time that `work` waits after its first poll.
-async fn with<T>(work: impl Future<Output = T>, beside: Option<BoxFuture<'_, ()>>) -> T {
-    let (mut work, mut beside) = (pin!(work), beside.map(FutureExt::fuse));
+async fn with<T, B>(work: impl Future<Output = T>, beside: impl Future<Output = B>) -> T {
+    let (mut work, mut beside) = (pin!(work), pin!(beside.fuse()));
     poll_fn(|context| {
         let done = work.as_mut().poll(context);
-        if let Some(beside) = beside.as_mut().filter(|_| done.is_pending()) {
-            let _ = beside.poll_unpin(context);
+        if done.is_pending() {
+            let _ = beside.as_mut().poll(context);
         }
         done
     })
@@ -260,40 +262,4 @@ pub(in crate::redis) fn ping() -> Cmd {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::channel::oneshot;
-    use futures::future::{join, pending};
-
-    use super::*;
-
-    /// As one that reads an answer and the end of the stream at once.
-    #[test]
-    fn the_last_answer_of_a_connection_counts() {
-        let (answer, answered) = oneshot::channel();
-        let mut driver = async { answer.send(7).unwrap() }.boxed();
-        let done = driven(&mut driver, answered).now_or_never().expect("it is done");
-        assert_eq!(done.unwrap(), Ok(7));
-        for _ in 0..2 {
-            let more = driven(&mut driver, pending::<()>()).now_or_never().expect("the connection has ended");
-            assert!(matches!(more, Err(Failure::Io(_))));
-        }
-        assert!(join(&mut driver, async {}).now_or_never().is_some());
-    }
-
-    /// The server may quote the command that it does not like.
-    #[test]
-    fn a_failed_login_is_not_quoted() {
-        let login = Login::new("alice", "s3cret");
-        let said = |text: &str| refused(Some(&login), ConnectionError::refused(text));
-        let failure = said("OTHER no `s3cret`");
-        assert!(matches!(&failure, Failure::Refused(ConnectionError::Refused { code, .. }) if code == "OTHER"));
-        assert!(failure.to_string().ends_with("no `***`"), "{failure}");
-        for (text, means) in [
-            ("NOPROTO unsupported protocol version", "does not speak RESP3"),
-            ("ERR unknown command 'HELLO'", "does not know HELLO"),
-        ] {
-            let failure = said(text);
-            assert!(matches!(&failure, Failure::Unsupported(reason) if reason.contains(means)), "{text}: {failure}");
-        }
-    }
-}
+mod tests;

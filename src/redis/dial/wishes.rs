@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::redis::aio::AsyncPushSender;
+use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use ::redis::{Cmd, PushKind, Value};
 use futures::future::BoxFuture;
 
@@ -22,8 +22,11 @@ pub(in crate::redis) struct Wishes<'a> {
     /// Is called when there is a stream.
     pub(in crate::redis) on_dialled: Option<&'a (dyn Fn() + Send + Sync)>,
     /// Goes on from the moment when the commands are sent until they are answered.
-    pub(in crate::redis) beside: Option<BoxFuture<'a, ()>>,
+    pub(in crate::redis) beside: Option<Beside<'a>>,
 }
+
+/// Is given the connection. What it sends is executed after the login and the commands.
+pub(in crate::redis) type Beside<'a> = Box<dyn FnOnce(MultiplexedConnection) -> BoxFuture<'a, ()> + Send + 'a>;
 
 impl Wishes<'_> {
     /// Subscriptions to these channels.

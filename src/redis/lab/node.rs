@@ -1,16 +1,16 @@
 //! A fake server, which can be the node of a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use event_listener::Event;
 use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedSender};
-use futures::future::{Either, select};
+use futures::future::{Either, OptionFuture, pending, select};
 
 use super::Clock;
 use crate::mutex::lock;
@@ -52,6 +52,16 @@ pub(in super::super) struct FakeNode {
     hook: Mutex<Option<Hook>>,
     /// The open sockets.
     sockets: Mutex<BTreeMap<usize, UnboundedSender<String>>>,
+}
+
+/// What a node notices.
+enum Happened {
+    /// So many bytes were sent to it.
+    Read(usize),
+    /// What was sent first has arrived.
+    Arrived,
+    /// It has a message to send.
+    Pushed(String),
 }
 
 impl FakeNode {
@@ -105,18 +115,34 @@ impl FakeNode {
         let (pushes, mut pushed) = mpsc::unbounded();
         lock(&self.sockets).insert(socket, pushes);
         let (mut unread, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        // What is on its way, with the time at which it arrives.
+        let mut sent = VecDeque::new();
         loop {
-            let read = match select(pin!(stream.read(&mut buffer)), pushed.next()).await {
-                Either::Left((Ok(read @ 1..), _)) => Ok(read),
-                Either::Left(_) | Either::Right((None, _)) => break,
-                Either::Right((Some(push), _)) => Err(push),
+            let arrives = OptionFuture::from(sent.front().map(|(at, _)| self.until(*at)));
+            let arrived = async {
+                if arrives.await.is_none() {
+                    pending().await
+                }
             };
-            let done = match read {
-                Ok(read) => {
-                    unread.extend_from_slice(&buffer[..read]);
+            let happened = {
+                let (read, arrived) = (pin!(stream.read(&mut buffer)), pin!(arrived));
+                match select(read, select(arrived, pushed.next())).await {
+                    Either::Left((Ok(read @ 1..), _)) => Happened::Read(read),
+                    Either::Right((Either::Left(_), _)) => Happened::Arrived,
+                    Either::Right((Either::Right((Some(push), _)), _)) => Happened::Pushed(push),
+                    Either::Left(_) | Either::Right((Either::Right((None, _)), _)) => break,
+                }
+            };
+            let done = match happened {
+                Happened::Read(read) => {
+                    sent.push_back((self.clock.now() + *lock(&self.round_trip), buffer[..read].to_vec()));
+                    true
+                }
+                Happened::Arrived => {
+                    unread.extend(sent.pop_front().into_iter().flat_map(|(_, bytes)| bytes));
                     self.execute(socket, &mut unread, &mut stream).await
                 }
-                Err(push) => stream.write_all(push.as_bytes()).await.is_ok(),
+                Happened::Pushed(push) => stream.write_all(push.as_bytes()).await.is_ok(),
             };
             if !done {
                 // The socket stays open until the other side closes it, but the node is silent.
@@ -127,13 +153,16 @@ impl FakeNode {
         lock(&self.sockets).remove(&socket);
     }
 
+    async fn until(&self, at: Instant) {
+        let left = at.saturating_duration_since(self.clock.now());
+        if !left.is_zero() {
+            self.clock.sleep(left).await;
+        }
+    }
+
     /// Returns whether the socket can still be used.
     async fn execute(&self, socket: usize, unread: &mut Vec<u8>, stream: &mut DuplexStream) -> bool {
         until(&self.thawed, || (!self.frozen.load(Ordering::SeqCst)).then_some(())).await;
-        let round_trip = *lock(&self.round_trip);
-        if !round_trip.is_zero() {
-            self.clock.sleep(round_trip).await;
-        }
         while let Some(command) = take(unread) {
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
             let hooked = lock(&self.hook).as_mut().and_then(|hook| hook(socket, &words));

@@ -4,17 +4,36 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::select;
+use futures::FutureExt;
+use futures::future::{ready, select};
 
-use super::super::dial::handshake::{self, Checked};
+use super::super::dial::handshake::{self, Checked, Fresh};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::{DialProgress, Stage};
-use super::super::dial::wishes::Wishes;
+use super::super::dial::wishes::{Beside, Wishes};
 use super::super::failure::Failure;
 use super::Link;
 use crate::runtime::{self, Executor};
 
 impl Link {
+    /// For a link whose first calls may be sent behind the login, before its answer is known. If the login or the check
+    /// of the server fails, no second attempt is made, and these calls are of no use.
+    pub(in super::super) fn taking_calls_early(self) -> Self {
+        Self { is_early: true, ..self }
+    }
+
+    /// Makes this the connection that calls are handed to. Returns its generation. `at_once`: its first login was
+    /// accepted.
+    pub(super) fn confirm(&self, fresh: &Fresh, at_once: bool) -> u64 {
+        // After a second login, what was taken up early was another connection.
+        if self.is_early && at_once && self.is_current(1) {
+            return 1;
+        }
+        let generation = 1 + u64::from(self.is_early);
+        self.take_up(Arc::clone(&fresh.target), fresh.connection.clone(), generation);
+        generation
+    }
+
     /// Finds the server, connects, logs in and checks it.
     pub(in super::super) async fn dial(
         &self,
@@ -38,7 +57,12 @@ impl Link {
         let target = self.locate.locate().await?;
         let (dialer, executor) = (&*self.dialer, &self.executor);
         let ahead = || self.dial_ahead(&target);
-        let wishes = Wishes { on_dialled: Some(&ahead), ..Wishes::default() };
+        let early: Beside<'_> = Box::new(|connection| {
+            self.take_up(target.clone(), connection, 1);
+            ready(()).boxed()
+        });
+        let beside = self.is_early.then_some(early);
+        let wishes = Wishes { on_dialled: Some(&ahead), beside, ..Wishes::default() };
         let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes));
         let made = FirstLogin { target: &target, dialer, executor, limit }.watch(progress, made).await;
         made.map_err(|failure| self.locate.explain(&target, failure))

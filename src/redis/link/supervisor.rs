@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::channel::oneshot;
 
-use super::super::dial::handshake::{Driver, Fresh};
+use super::super::dial::handshake::{Checked, Driver, Fresh};
 use super::super::dial::progress::DialProgress;
 use super::super::dial::wishes::Wishes;
 use super::super::failure::Failure;
@@ -47,7 +47,7 @@ pub(in crate::redis) fn supervise_again(
             let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.upkeep);
             let fresh = reopen(&link, &mut backoff, &mut limit, &tell).await;
             link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
-            keep(&link, fresh.target, fresh.driver, backoff, limit, &tell).await;
+            keep(&link, fresh.target, (1, fresh.driver), backoff, limit, &tell).await;
         };
         until_closed(close, work).await;
     }
@@ -69,10 +69,10 @@ async fn until_closed(close: OnDrop<Arc<Link>>, work: impl Future<Output = ()>) 
 async fn keep_up(link: &Arc<Link>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.timeout);
     match open_first(link, &mut backoff, &mut limit).await {
-        Ok((fresh, warnings)) => {
-            link.take_up(Arc::clone(&fresh.target), fresh.connection, 1);
+        Ok(Checked { fresh, warnings, at_once, .. }) => {
+            let generation = link.confirm(&fresh, at_once);
             if first.send(Ok(warnings)).is_ok() {
-                keep(link, fresh.target, fresh.driver, backoff, limit, &|_| {}).await;
+                keep(link, fresh.target, (generation, fresh.driver), backoff, limit, &|_| {}).await;
             }
         }
         Err(failure) => {
@@ -85,12 +85,11 @@ async fn keep_up(link: &Arc<Link>, first: oneshot::Sender<Result<Vec<Warning>, F
 async fn keep(
     link: &Arc<Link>,
     mut target: Arc<Target>,
-    mut driver: Driver,
+    (mut generation, mut driver): (u64, Driver),
     mut backoff: Backoff,
     mut limit: Duration,
     tell: &impl Fn(Change),
 ) {
-    let mut generation = 1;
     loop {
         let since = link.executor.now();
         let gone = link.gone(generation).map(|()| false);
@@ -119,7 +118,7 @@ async fn keep(
 async fn reopen(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duration, tell: &impl Fn(Change)) -> Fresh {
     loop {
         match open(link, false, limit, &Arc::default()).await {
-            Ok((fresh, _)) => return fresh,
+            Ok(made) => return made.fresh,
             Err(failure) => link.failed(failure),
         }
         tell(Change::Down);
@@ -129,11 +128,7 @@ async fn reopen(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duration, t
 
 /// Connects for the first time, in one attempt. The attempt is repeated only if the server has failed and another one
 /// may soon replace it: sentinels name a dead master until they have chosen the next one.
-async fn open_first(
-    link: &Arc<Link>,
-    backoff: &mut Backoff,
-    limit: &mut Duration,
-) -> Result<(Fresh, Vec<Warning>), Failure> {
+async fn open_first(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duration) -> Result<Checked, Failure> {
     let started = link.executor.now();
     let left = || link.timeout.saturating_sub(link.executor.now().saturating_duration_since(started));
     let mut before = None;
@@ -164,7 +159,7 @@ async fn open(
     first: bool,
     limit: &mut Duration,
     progress: &Arc<DialProgress>,
-) -> Result<(Fresh, Vec<Warning>), Failure> {
+) -> Result<Checked, Failure> {
     let allowed = *limit;
     let attempt = async {
         let made = match first {
@@ -172,7 +167,7 @@ async fn open(
             false => link.dial(Wishes::default(), progress).await?,
         };
         link.measured(made.round_trip);
-        Ok((made.fresh, made.warnings))
+        Ok(made)
     };
     link.attempt(limit, progress, attempt).await
 }

@@ -22,7 +22,7 @@ use futures::future::{Either, OptionFuture, join, select};
 use super::super::convert;
 use super::super::dial::handshake::{self, Fresh, driven};
 use super::super::dial::progress::DialProgress;
-use super::super::dial::wishes::{self, Wishes};
+use super::super::dial::wishes::{self, Beside, Wishes};
 use super::super::failure::Failure;
 use super::super::link::Link;
 use super::proof::{self, Early, Proof};
@@ -106,7 +106,8 @@ impl Source for OneServer {
         let both = [channel, &probe];
         let channels = if tracked.is_none() { &both[..] } else { &both[1..] };
         let mut early = Early::new(&self.link, &probe);
-        let wishes = Wishes { beside: Some(early.ask().boxed()), ..Wishes::subscribing(push, channels) };
+        let beside: Beside<'_> = Box::new(|_| early.ask().boxed());
+        let wishes = Wishes { beside: Some(beside), ..Wishes::subscribing(push, channels) };
         let made = self.link.dial_to_subscribe(wishes, progress).await.map_err(|failure| match &failure {
             Failure::Refused(refusal) | Failure::Explained(refusal, _) if convert::is_of_a_replica(refusal) => {
                 Failure::Io(failure.to_string())
@@ -194,7 +195,7 @@ impl Socket {
         let early = self.early.take();
         let asked = async {
             // The server has just confirmed the subscription, so this socket needs no other sign of life.
-            if let Some(generation) = OptionFuture::from(early.map(|early| early.proven(link))).await.flatten() {
+            if let Some(generation) = OptionFuture::from(early.map(Early::proven)).await.flatten() {
                 return Some(Proof::Here(generation));
             }
             let Ok(up) = link.ready().await else {

@@ -23,8 +23,8 @@ use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 use crate::runtime::Executor;
 
-/// The pause before the second question is not shorter, because timers are no finer.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// The shortest pause before the second question. Servers that are near have answered the first one by then.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// What the server of the connection for commands says about a subscription.
 pub(super) enum Proof {
@@ -47,42 +47,50 @@ pub(super) fn probe(channel: &str) -> String {
 
 /// A question that leaves right after the subscription, over the connection for commands. Most often it also arrives
 /// later, and is then answered as early as the subscription. If the server is far away, it is asked a second time a
-/// little later, because it may overtake the subscription. If it arrives before all the same, [`prove`] follows.
-pub(super) struct Early(MaybeDone<BoxFuture<'static, Option<Proof>>>);
+/// little later, because it may overtake the subscription. If both arrive before the subscription, [`prove`] follows.
+pub(super) struct Early {
+    link: Arc<Link>,
+    probe: String,
+    /// The question, once there is a connection for commands.
+    asked: Option<MaybeDone<BoxFuture<'static, Proof>>>,
+}
 
 impl Early {
     pub(super) fn new(link: &Arc<Link>, probe: &str) -> Self {
-        let (link, probe) = (Arc::clone(link), probe.to_owned());
-        let asked = async move {
-            // Without a connection for commands, the subscription does not wait for one here.
-            let up = link.ready().now_or_never()?.ok()?;
-            Some(prove_twice(&link, &up, &probe).await)
-        };
-        Self(maybe_done(asked.boxed()))
+        Self { link: Arc::clone(link), probe: probe.to_owned(), asked: None }
     }
 
-    /// Asks, or goes on waiting for the answer.
+    /// Asks as soon as there is a connection for commands, or goes on waiting for the answer.
     pub(super) async fn ask(&mut self) {
-        (&mut self.0).await;
+        let asked = match &mut self.asked {
+            Some(asked) => asked,
+            none => {
+                // A connection that is closed answers nothing.
+                let Ok(up) = self.link.ready().await else { return };
+                let (link, probe) = (Arc::clone(&self.link), self.probe.clone());
+                none.insert(maybe_done(async move { prove_twice(&link, &up, &probe).await }.boxed()))
+            }
+        };
+        asked.await;
     }
 
     /// The generation of the connection that has proven the subscription, if that is still the one for commands.
-    pub(super) async fn proven(mut self, link: &Link) -> Option<u64> {
-        self.ask().await;
-        match Pin::new(&mut self.0).take_output()?? {
-            Proof::Here(generation) if link.is_current(generation) => Some(generation),
+    /// Does not wait for a connection for commands.
+    pub(super) async fn proven(self) -> Option<u64> {
+        let mut asked = self.asked?;
+        (&mut asked).await;
+        match Pin::new(&mut asked).take_output()? {
+            Proof::Here(generation) if self.link.is_current(generation) => Some(generation),
             _ => None,
         }
     }
 }
 
-/// Asks, and once more an eighth of a round trip later if there is no answer yet and the server is far away. The first
-/// answer that proves the subscription counts.
+/// Asks, and once more an eighth of a round trip later if there is no answer yet. The first answer that proves the
+/// subscription counts.
 async fn prove_twice(link: &Link, up: &Up, probe: &str) -> Proof {
-    let (first, pause) = (pin!(prove(link, up, probe)), link.round_trip() / 8);
-    if pause < SHORTEST_PAUSE {
-        return first.await;
-    }
+    // Before the first login is answered, the round trip is unknown.
+    let (first, pause) = (pin!(prove(link, up, probe)), (link.round_trip() / 8).max(SHORTEST_PAUSE));
     let first = match select(first, link.executor.sleep(pause)).await {
         Either::Left((proof, _)) => return proof,
         Either::Right(((), first)) => first,

@@ -51,7 +51,19 @@ impl Env {
         configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> bowline::Result<TestClient> {
         let config = configure(test_config()).build()?;
-        self.client_over(self.open(to, &config).await?, config).await
+        let counts = Arc::new(Counts::default());
+        let wrap = |inner| -> Arc<dyn Connection> { Arc::new(Counting { inner, watch: counts.clone() }) };
+        let client = match self.inner.runtime {
+            #[cfg(feature = "tokio")]
+            Runtime::TokioMulti | Runtime::TokioCurrent => {
+                bowline::tokio::connect_over(self.executor(), to, config, wrap).await?
+            }
+            #[cfg(feature = "smol")]
+            Runtime::Smol => bowline::smol::connect_over(self.executor(), to, config, wrap).await?,
+            #[cfg(feature = "async-std")]
+            Runtime::AsyncStd => bowline::async_std::connect_over(self.executor(), to, config, wrap).await?,
+        };
+        Ok(counted(client, counts).await)
     }
 
     /// A connection that is not counted, to whichever server this is.
@@ -66,15 +78,7 @@ impl Env {
     pub(super) async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
         let counts = Arc::new(Counts::default());
         let connection = Counting { inner, watch: counts.clone() };
-        let client = Client::connect(self.executor(), Arc::new(connection), config).await?;
-        if deployment::is_wanted() {
-            // A cluster's nodes are connected when they are first needed. This does it beforehand, so that requests are
-            // sent at once, as with one server.
-            let names: Vec<_> = (0..20).map(|n| client.lock(&format!("any {n}"))).collect();
-            join_all(names.iter().map(bowline::Lock::inspect)).await;
-        }
-        counts.reset();
-        Ok(TestClient { client, counts })
+        Ok(counted(Client::connect(self.executor(), Arc::new(connection), config).await?, counts).await)
     }
 
     /// A bare connection, on the sockets of the runtime.
@@ -88,6 +92,18 @@ impl Env {
             Runtime::AsyncStd => bowline::async_std::open(self.executor(), to, config).await,
         }
     }
+}
+
+/// A client whose commands are counted from now on.
+async fn counted(client: Client, counts: Arc<Counts>) -> TestClient {
+    if deployment::is_wanted() {
+        // A cluster's nodes are connected when they are first needed. This does it beforehand, so that requests are
+        // sent at once, as with one server.
+        let names: Vec<_> = (0..20).map(|n| client.lock(&format!("any {n}"))).collect();
+        join_all(names.iter().map(bowline::Lock::inspect)).await;
+    }
+    counts.reset();
+    TestClient { client, counts }
 }
 
 fn test_config() -> ConfigBuilder {

@@ -98,8 +98,8 @@ fn a_question_without_an_answer_yet_is_asked_once_more() {
     assert_eq!(subscribed_after(80, &[(80, false), (2, false), (7, true)]), ms(92), "one more question follows");
     assert_eq!(subscribed_after(80, &[(9, false), (7, true)]), ms(92), "there was an answer in time");
     assert_eq!(subscribed_after(80, &[(11, false), (71, true)]), ms(85), "there was none in time");
-    assert_eq!(subscribed_after(7, &[(7, false), (7, true)]), ms(92), "the server is near");
-    assert_eq!(subscribed_after(8, &[(7, false), (71, true)]), ms(85), "it is not so near");
+    assert_eq!(subscribed_after(0, &[(1, false), (7, true)]), ms(92), "the server is near");
+    assert_eq!(subscribed_after(0, &[(3, false), (71, true)]), ms(85), "the round trip is not known yet");
 }
 
 #[test]
