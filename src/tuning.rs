@@ -75,6 +75,9 @@ pub(crate) const VOTE_AGAIN: Pauses = pauses(2, 6);
 /// before they ask for votes. A refused claim costs a request to each master, so there is one per client in this time.
 pub(crate) const CONTENDED: Duration = Duration::from_secs(1);
 
+/// How often a try that has the turn looks at votes that are taken before it gives up.
+pub(crate) const TRY_LOOKS: u32 = 5;
+
 /// Before the next vote if the hold in the way is about to end.
 pub(crate) const HOLD_ENDS: Duration = Duration::from_millis(10);
 

@@ -1,7 +1,7 @@
 //! One hold and its lease, counted on the client's monotonic clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
@@ -11,22 +11,25 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::resource::RenewArgs;
 use crate::protocol::token::Token;
-use crate::until::until;
 
 mod asked;
 mod count;
 mod granted;
 mod loss;
+mod over;
 mod regrant;
 mod state;
 mod term;
 mod units;
+mod whole;
 
 pub(crate) use count::{ORDINARY, answer_within, deadline, drift};
 pub use loss::Loss;
 use state::{AtomicState, LeaseState};
 pub(crate) use term::Term;
 use units::UnitsLeft;
+use whole::PartOf;
+pub(crate) use whole::Whole;
 
 /// One ownership period of a lock, shared by its guards and the watchdog. After [`pass_on`](Self::pass_on), the
 /// same value stands for the next guard's period.
@@ -58,6 +61,7 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: AtomicState,
+    part_of: PartOf,
     asked: AtomicBool,
     /// Notified when the hold is lost or released, and when somebody asks the holder to release.
     over: Event,
@@ -85,6 +89,7 @@ impl Hold {
             resent: false,
             longest: AtomicU64::new(millis(lease)),
             state: AtomicState::held(deadline),
+            part_of: PartOf::default(),
             asked: AtomicBool::new(false),
             over: Event::new(),
         }
@@ -171,7 +176,11 @@ impl Hold {
     /// As [`lose`](Self::lose), but wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn set_lost(&self, loss: Loss) -> bool {
         let lost = |state| matches!(state, LeaseState::Held { .. }).then_some(LeaseState::Lost(loss));
-        self.state.update(lost).is_ok()
+        let news = self.state.update(lost).is_ok();
+        if news && loss == Loss::Closed {
+            self.part_of.tell_closed();
+        }
+        news
     }
 
     /// The fencing token. A hold that is [passed on](Self::pass_on) gets another one before the next guard has the
@@ -252,40 +261,6 @@ impl Hold {
             LeaseState::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
             LeaseState::Lost(loss) => Some(loss),
             LeaseState::Released => None,
-        }
-    }
-
-    /// Resolves when a loss is signalled. Never resolves after a release.
-    pub(crate) async fn lost(&self) -> Loss {
-        match self.over().await {
-            Some(loss) => loss,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Resolves when the hold is over: with the loss, or with `None` if it was released.
-    pub(crate) async fn over(&self) -> Option<Loss> {
-        let over = || match self.state.load() {
-            LeaseState::Held { .. } => None,
-            LeaseState::Lost(loss) => Some(Some(loss)),
-            LeaseState::Released => Some(None),
-        };
-        until(&self.over, over).await
-    }
-
-    /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
-    /// wakers.
-    pub(crate) fn notify_over(&self) {
-        // After a hand-off in place, the hold is the next guard's, and nobody watches it.
-        if let LeaseState::Held { .. } = self.state.load() {
-            return;
-        }
-        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is
-        // missed: `listen` ends with a SeqCst fence, and the task then reads the state. This fence comes after the
-        // state was written.
-        fence(Ordering::SeqCst);
-        if self.over.total_listeners() > 0 {
-            self.over.notify(usize::MAX);
         }
     }
 }

@@ -17,7 +17,8 @@
 //! No claim is made where it would most likely be refused ([`Contended`](super::contended::Contended)), nor while the
 //! clock of the first master is not known, by which it proposes a token.
 //!
-//! A try ends with `None` where it would wait for the turn, or is contested. The turn is kept until the hold ends; an
+//! A try ends with `None` where it would wait for the turn, or where it is contested and stays so for a few looks: a
+//! claim that was refused gives its votes back a moment later. The turn is kept until the hold ends; an
 //! acquisition that loses it before the grant waits for a turn anew. A master without a usable answer is passed over
 //! until a probe has been answered (`health`). If there is no majority for the retry timeout, the acquisition fails
 //! ([`Patience`]).
@@ -79,7 +80,7 @@ use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::quorum_task::QuorumTask;
 use crate::red_lock::round::Proposal;
 use crate::red_lock::turn::take_turn;
-use crate::tuning::{HOLD_ENDS, VOTE, VOTE_AGAIN};
+use crate::tuning::{HOLD_ENDS, TRY_LOOKS, VOTE, VOTE_AGAIN};
 
 impl Quorum for Masters {
     fn lack(&self, name: &str) -> Option<String> {
@@ -123,12 +124,11 @@ async fn ask(
     patience: &Patience,
 ) -> Result<Option<QuorumGrant>> {
     let own = Own::new(masters, &request.keys);
-    let mut contested = false;
+    let (mut contested, mut looks) = (false, TRY_LOOKS);
     let mut claimed = claim(masters, request, (turns, votes)).await?;
     loop {
         let (turn, owner, elected) = match std::mem::replace(&mut claimed, Claim::None) {
             Claim::Made { turn, owner, elected } => (turn, owner, Some(elected)),
-            Claim::Taken if !request.wait => return Ok(None),
             Claim::Taken | Claim::None => {
                 let asked = masters.now();
                 let Some(turn) = take_turn(masters, request, (turns, votes), until, patience).await? else {
@@ -143,11 +143,13 @@ async fn ask(
                 (turn, owner, None)
             }
         };
-        match vote(masters, request, (turns, votes), (&turn, owner, elected), (patience, &mut contested)).await? {
+        match vote(masters, request, (turns, votes), (&turn, owner, elected), (patience, &mut contested, &mut looks))
+            .await?
+        {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let rest = Rest::new(masters, Some(turn), Some(own));
-                let quorum = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots, rest));
+                let quorum = QuorumHold::new(masters.clone(), Arc::new(hold), slots, rest);
                 QuorumTask::start(quorum.clone(), votes.to_vec());
                 let hold = quorum.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: quorum as Arc<dyn Ends> }));
@@ -178,7 +180,7 @@ async fn vote(
     request: &Request,
     (turns, keys): (&[Arc<Keys>], &[Arc<Keys>]),
     (turn, owner, mut elected): (&HoldOwner, AttemptId, Option<Elected>),
-    (patience, contested): (&Patience, &mut bool),
+    (patience, contested, looks): (&Patience, &mut bool, &mut u32),
 ) -> Result<Outcome> {
     // The token of a turn that was handed off is older than this turn: it is counted from when the client learned of
     // it.
@@ -211,8 +213,12 @@ async fn vote(
             Err(Lack::Contested(left)) => {
                 *contested = true;
                 masters.change_stats(|stats| stats.contested_rounds += 1);
+                // A claim that did not get the turn, be it this program's own, gives such votes back. So a try looks
+                // again before it gives up.
                 if !request.wait {
-                    return Ok(Outcome::Busy);
+                    let Some(left) = looks.checked_sub(1) else { return Ok(Outcome::Busy) };
+                    *looks = left;
+                    pauses = VOTE_AGAIN;
                 }
                 // A master before the one with the turn answers again, and new acquisitions queue there. In competition
                 // with them, this turn would rarely find the votes free.

@@ -41,14 +41,12 @@ pub(super) async fn elect(
     let mut round = masters.cast(ballots, first).await;
     let turn = std::mem::take(&mut round.turn);
     masters.check_distinct(request.operation)?;
+    check_other(masters, request, &round)?;
     if is_claim && !matches!(turn, TurnAnswer::Granted(_)) {
         return Ok((turn, Err(Lack::TooFew)));
     }
     let (round, verdict, token) = second_round(masters, round, first).await;
-    // One such answer is enough: this master may be the only one that the two sets have in common.
-    if let Some((n, other)) = &round.other {
-        return Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other)));
-    }
+    check_other(masters, request, &round)?;
     let elected = match verdict {
         Verdict::Held => match hold_votes(masters, round, token, first.term) {
             Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
@@ -60,6 +58,15 @@ pub(super) async fn elect(
     Ok((turn, elected))
 }
 
+/// Fails if a master votes for programs with another set of masters. One such answer is enough: this master may be the
+/// only one that the two sets have in common.
+fn check_other(masters: &Masters, request: &Request, round: &Round<'_>) -> Result<()> {
+    match &round.other {
+        Some((n, other)) => Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other))),
+        None => Ok(()),
+    }
+}
+
 /// Runs a second round if masters have seen larger tokens. Returns the last round, its verdict and the token that it
 /// proposed.
 async fn second_round<'a>(masters: &Arc<Masters>, round: Round<'a>, first: Proposal) -> (Round<'a>, Verdict, Token) {
@@ -67,9 +74,6 @@ async fn second_round<'a>(masters: &Arc<Masters>, round: Round<'a>, first: Propo
     let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
     let verdict = count(&round);
     let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
-    if round.other.is_some() {
-        return (round, verdict, first.token);
-    }
     masters.change_stats(|stats| stats.second_rounds += 1);
     // Asks only masters that took the lock: while this attempt has the lock, no other hold can raise the counter.
     let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();

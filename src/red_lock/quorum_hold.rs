@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use crate::engine::lease::Hold;
+use crate::engine::lease::{Hold, Loss, Whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::extend::extend;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
@@ -46,6 +46,8 @@ pub(super) struct QuorumHold {
     pub(super) hold: Arc<Hold>,
     /// The votes, by master.
     pub(super) slots: Mutex<Vec<Slot>>,
+    /// Whether the hold is lost because clients were closed, and the task of the hold has not seen it.
+    closed: AtomicBool,
     is_ending: AtomicBool,
     /// Notified when the hold must end.
     end: Event,
@@ -54,9 +56,40 @@ pub(super) struct QuorumHold {
 }
 
 impl QuorumHold {
-    pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>, rest: Rest) -> Self {
-        let (is_ending, rest) = (AtomicBool::new(false), Mutex::new(Some(rest)));
-        Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), rest }
+    pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>, rest: Rest) -> Arc<Self> {
+        let [closed, is_ending] = [false; 2].map(AtomicBool::new);
+        let (rest, votes) =
+            (Mutex::new(Some(rest)), slots.iter().filter_map(|slot| slot.vote.clone()).collect::<Vec<_>>());
+        let quorum =
+            Arc::new(Self { masters, hold, slots: Mutex::new(slots), closed, is_ending, end: Event::new(), rest });
+        votes.iter().for_each(|vote| quorum.has_part(&vote.hold));
+        quorum
+    }
+
+    /// From now on, the hold ends before its votes are given back because clients close.
+    fn has_part(self: &Arc<Self>, vote: &Hold) {
+        let whole: Weak<Self> = Arc::downgrade(self);
+        vote.set_part_of(whole);
+    }
+
+    /// Stores a vote that the hold has got later. `Err` with the vote: the hold is over.
+    pub(super) fn regain(self: &Arc<Self>, master: usize, slot: Slot) -> std::result::Result<(), Slot> {
+        let vote = slot.vote.as_ref().map(|vote| vote.hold.clone());
+        {
+            let mut slots = lock(&self.slots);
+            // A release ends the hold before it takes the votes, and would miss one that comes later.
+            if self.hold.deadline().is_none() {
+                return Err(slot);
+            }
+            slots[master] = slot;
+        }
+        vote.iter().for_each(|vote| self.has_part(vote));
+        Ok(())
+    }
+
+    /// Whether clients have closed so that the hold is lost. Says it once.
+    pub(super) fn take_closed(&self) -> bool {
+        self.closed.swap(false, Ordering::SeqCst)
     }
 
     /// Takes out what the hold has besides its votes. `None`: the hold is being ended already.
@@ -92,6 +125,14 @@ impl QuorumHold {
 
     fn error(&self, kind: ErrorKind, operation: &'static str) -> Error {
         Error::new(kind, operation).with_name(&self.hold.keys.name)
+    }
+}
+
+impl Whole for QuorumHold {
+    fn part_closed(&self) {
+        if self.deadline(self.masters.now()).is_none() && self.hold.set_lost(Loss::Closed) {
+            self.closed.store(true, Ordering::SeqCst);
+        }
     }
 }
 

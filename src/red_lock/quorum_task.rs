@@ -105,11 +105,11 @@ impl QuorumTask {
             None if closed > 0 && quorum.deadline(now).is_none() => Some(Loss::Closed),
             loss => loss,
         };
-        if let Some(loss) = loss
-            && quorum.hold.lose(loss)
-        {
+        let Some(loss) = loss else { return };
+        if quorum.hold.set_lost(loss) || quorum.take_closed() {
             quorum.masters.change_stats(|stats| stats.lost += 1);
             observe::lost(&quorum.hold.keys.name, &loss, loss.word());
+            quorum.hold.notify_over();
         }
     }
 
@@ -145,7 +145,7 @@ impl QuorumTask {
     }
 
     fn set_regained(&self, cast: Cast<'_>) {
-        let QuorumHold { masters, hold, slots, .. } = &*self.quorum;
+        let QuorumHold { masters, hold, .. } = &*self.quorum;
         let master = cast.ballot.master;
         // A client that has just connected may lead to a server that has voted already. The drop cancels the second
         // vote.
@@ -154,15 +154,8 @@ impl QuorumTask {
         }
         // Without a vote, the next count asks for it again.
         let Some(slot) = cast.hold(masters, hold.token(), hold.term) else { return };
-        let mut slots = lock(slots);
-        // A release ends the hold before it takes the votes, and would miss one that comes later.
-        if hold.deadline().is_some() {
-            slots[master] = slot;
-            drop(slots);
+        if self.quorum.regain(master, slot).is_ok() {
             masters.change_stats(|stats| stats.votes_regained += 1);
-        } else {
-            drop(slots);
-            drop(slot);
         }
     }
 }
@@ -171,7 +164,8 @@ impl Drop for QuorumTask {
     fn drop(&mut self) {
         // If nobody has taken it, the hold was neither released nor lost: the runtime has dropped the task.
         if let Some(rest) = self.quorum.take_rest() {
-            self.quorum.hold.lose(Loss::Closed);
+            self.quorum.hold.set_lost(Loss::Closed);
+            self.quorum.hold.notify_over();
             drop(rest);
         }
     }

@@ -1,5 +1,7 @@
 //! Claims: the turn and the votes in one round trip, and what happens if another one is in the way.
 
+use std::future::IntoFuture;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -18,6 +20,8 @@ on_masters! {
     a_claim_with_a_short_lease_asks_a_silent_first_master_once,
     a_release_ends_after_that_of_the_turn,
     a_turn_that_is_being_released_is_not_renewed,
+    a_try_is_served_although_a_waiter_that_is_gone_has_a_ticket,
+    of_two_tries_at_the_same_time_one_is_served,
 }
 
 /// Acquires a name that nobody else wants, so that the program knows the clocks of the masters.
@@ -40,7 +44,7 @@ async fn a_name_that_was_contended_is_not_claimed_for_a_second(env: Env) {
         assert!(other.locks.try_lock("a").await.unwrap().is_none());
         tries += 1;
         if claims(&other, 0) == 1 {
-            assert_eq!(other.counts[0].of("lock_acquire"), tries, "1 without a claim");
+            assert_eq!(other.counts[0].of("lock_acquire"), tries + 1, "also after the claim, and 1 without one");
         }
         env.sleep(ms(20)).await;
         // The lease is renewed, so the turn stays taken.
@@ -132,9 +136,10 @@ async fn a_claim_whose_votes_are_taken_keeps_the_turn(env: Env) {
     assert!(program.locks.try_lock("a").await.unwrap().is_none());
     let turn = async || program.locks.inspect("a").await.unwrap().masters[0].turn.is_some();
     env.eventually("the turn of the try is released", async || !turn().await).await;
+    let contested = program.locks.stats().contested_rounds;
     let locks = program.locks.clone();
     let waiting = env.spawn(async move { locks.lock("a").timeout(ms(20_000)).await.unwrap() });
-    env.eventually("it asks", async || program.locks.stats().contested_rounds > 2).await;
+    env.eventually("it asks", async || program.locks.stats().contested_rounds > contested + 2).await;
     assert!(turn().await);
     masters.all.iter().for_each(|master| master.eval("return redis.call('DEL', 'bowline:vote:{a}')"));
     env.soon("the votes are free", waiting).await.release().await.unwrap();
@@ -192,5 +197,68 @@ async fn a_turn_that_is_being_released_is_not_renewed(env: Env) {
         env.eventually("it is up", async || program.locks.stats().masters_down == 0).await;
     }
     assert_eq!(program.clients[0].stats().lost, 0);
+    masters.nothing_is_left().await;
+}
+
+/// Its program was killed. A claim sees the ticket, and not that nobody listens.
+async fn a_try_is_served_although_a_waiter_that_is_gone_has_a_ticket(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (masters.program().await, masters.program().await);
+    hear(&other).await;
+    let guard = one.locks.lock("a").await.unwrap();
+    let waiting = Box::pin(other.locks.lock("a").into_future());
+    let waits = async || other.locks.inspect("a").await.unwrap().masters[0].waiters == 1;
+    let is_waiting = pin!(env.eventually("it waits", waits));
+    let Either::Right((_, waiting)) = select(waiting, is_waiting).await else { panic!("it has a guard") };
+    masters.all[0].eval(
+        "local queue, tickets = 'bowline:turn:{a}:queue', 'bowline:turn:{a}:tickets' \
+         local ticket = redis.call('LINDEX', queue, 0) \
+         local lasts = redis.call('ZSCORE', tickets, ticket) \
+         local ghost = string.gsub(ticket, '%x+%-%x+%-%x+%-%x+%-%x+', '00000000-0000-0000-0000-000000000000', 1) \
+         redis.call('RPUSH', queue, ghost) \
+         redis.call('LREM', queue, 1, ticket) \
+         redis.call('ZADD', tickets, lasts, ghost) \
+         return redis.call('ZREM', tickets, ticket)",
+    );
+    drop(waiting);
+    guard.release().await.unwrap();
+    let is_left = || masters.keys().iter().any(|key| key.ends_with(":queue"));
+    assert!(is_left(), "{:?}", masters.keys());
+    let claimed = claims(&one, 0);
+    let guard = env.soon("nobody else wants it", one.locks.try_lock("a")).await.unwrap();
+    assert_eq!(claims(&one, 0), claimed + 1);
+    guard.expect("nobody has it").release().await.unwrap();
+}
+
+/// One has the turn, and the other one two of the votes.
+async fn of_two_tries_at_the_same_time_one_is_served(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (masters.program().await, masters.program().await);
+    hear(&one).await;
+    hear(&other).await;
+    masters.nothing_is_left().await;
+    let tries = |program: &Program| {
+        let locks = program.locks.clone();
+        env.spawn(async move { locks.try_lock("a").await.unwrap() })
+    };
+    let has = async |what: &str, master: usize| {
+        let key = format!("bowline:{what}:{{a}}");
+        env.eventually("it is taken", async || masters.all[master].keys().contains(&key)).await;
+    };
+    one.gates[1..].iter().for_each(|gate| gate.freeze());
+    let first = tries(&one);
+    has("turn", 0).await;
+    other.gates[0].freeze();
+    let second = tries(&other);
+    has("vote", 1).await;
+    has("vote", 2).await;
+    // The first one hears that it has not got them when the second one has given them back.
+    one.gates[1..].iter().for_each(|gate| gate.answer_after(ms(200)));
+    one.gates[1..].iter().for_each(|gate| gate.thaw());
+    env.sleep(ms(50)).await;
+    other.gates[0].thaw();
+    let (first, second) = (env.soon("the first", first).await, env.soon("the second", second).await);
+    assert!(first.is_some() || second.is_some());
+    drop((first, second));
     masters.nothing_is_left().await;
 }

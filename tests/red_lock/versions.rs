@@ -12,6 +12,7 @@ on_masters! {
     sets_two_steps_apart_are_told_apart_until_the_last_lease_is_over,
     programs_of_neighbouring_versions_exclude_each_other,
     sets_of_other_names_and_sizes_are_told_apart,
+    another_set_is_told_although_the_turn_is_taken,
 }
 
 /// A program that knows these masters, as this version of a set.
@@ -129,4 +130,20 @@ impl Released for bowline::LockGuard {
         self.release().await.unwrap();
         token
     }
+}
+
+/// The first master has lost the vote, which would tell, and the turn is in the way there.
+async fn another_set_is_told_although_the_turn_is_taken(env: Env) {
+    let masters = Masters::start(&env, 4);
+    let first = program(&masters, &[0, 1, 2], 1).await;
+    let third = program(&masters, &[0, 1, 3], 3).await;
+    // So that it knows the clock of the master, and claims.
+    third.locks.lock("heard of").await.unwrap().release().await.unwrap();
+    let guard = first.locks.lock("a").await.unwrap();
+    masters.all[0].eval("return redis.call('DEL', 'bowline:vote:{a}', 'bowline:vote:{a}:fence')");
+    let error = third.locks.try_lock("a").await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OtherMasters, "{error:#}");
+    assert_eq!(third.counts[0].of("lock_vote_claim"), 1);
+    drop(guard);
+    masters.nothing_is_left().await;
 }

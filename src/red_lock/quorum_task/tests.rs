@@ -20,7 +20,7 @@ pub(in crate::red_lock) fn task(three: &Three, lasts: Duration) -> QuorumTask {
     let hold = Hold::new(three.votes[0].clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until);
     let slots = masters.all.iter().map(|_| Slot::default()).collect();
     let quorum = QuorumHold::new(masters.clone(), Arc::new(hold), slots, Rest::new(masters, None, None));
-    QuorumTask { quorum: Arc::new(quorum), keys: three.votes.clone() }
+    QuorumTask { quorum, keys: three.votes.clone() }
 }
 
 impl QuorumTask {
@@ -47,13 +47,38 @@ fn a_hold_ends_with_the_clients_of_its_votes() {
         let until = three.masters.now() + 30 * SECOND;
         let votes: Vec<Arc<Hold>> =
             three.setups.iter().zip(&three.votes).map(|(setup, keys)| vote(setup, keys, until)).collect();
-        for ((slot, vote), setup) in lock(&task.quorum.slots).iter_mut().zip(&votes).zip(&three.setups) {
-            *slot = Slot::voted(HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None), None);
+        let lost = || three.masters.stats().lost;
+        let (before, over) = (lost(), task.quorum.hold.over());
+        for (n, (vote, setup)) in votes.iter().zip(&three.setups).enumerate().rev() {
+            // The client of the first vote is closed before the hold has the vote.
+            assert!(n > 0 || vote.set_lost(Loss::Closed));
+            let vote = HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None);
+            assert!(task.quorum.regain(n, Slot::voted(vote, None)).is_ok());
         }
-        votes[..closed].iter().for_each(|vote| assert!(vote.lose(Loss::Closed)));
+        votes[1..closed].iter().for_each(|vote| assert!(vote.set_lost(Loss::Closed)));
+        let seen = || task.quorum.hold.loss(three.masters.now());
+        assert_eq!(seen(), loss, "{closed}: it ends before the clients can give the votes back");
         task.count();
-        assert_eq!(task.quorum.hold.loss(three.masters.now()), loss, "{closed}");
+        assert_eq!((seen(), lost() - before), (loss, u64::from(loss.is_some())), "{closed}");
+        task.count();
+        assert_eq!(lost() - before, u64::from(loss.is_some()), "it is counted once");
+        assert_eq!(over.now_or_never().flatten(), loss, "those who wait are told");
     }
+}
+
+/// Votes that end for another reason have ended at their servers, or will at the deadline.
+#[test]
+fn a_hold_does_not_end_at_once_with_other_votes() {
+    let three = Three::durable();
+    let task = task(&three, 60 * SECOND);
+    let until = three.masters.now() + 30 * SECOND;
+    for (n, (setup, keys)) in three.setups.iter().zip(&three.votes).enumerate() {
+        let vote = vote(setup, keys, until);
+        let owner = HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None);
+        assert!(task.quorum.regain(n, Slot::voted(owner, None)).is_ok());
+        vote.set_lost(Loss::Gone);
+    }
+    assert_eq!(task.quorum.hold.loss(three.masters.now()), None);
 }
 
 fn vote(setup: &Setup, keys: &Arc<Keys>, until: Instant) -> Arc<Hold> {

@@ -4,7 +4,7 @@
 //! outcome is unknown, and the caller decides. A call that waits for a link takes another way when the map changes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{join_all, select};
 
@@ -22,7 +22,8 @@ use crate::tuning::{BATCH, CLUSTER_DOWN, MOST_MOVES, SLOT_MOVES};
 
 /// Runs one call.
 pub(super) async fn run(router: &Router, call: &Call<'_>) -> Result<Reply, ConnectionError> {
-    let answer = follow(router, Way::Plain, call, None, router.limit(std::slice::from_ref(call))).await;
+    let limit = router.limit(std::slice::from_ref(call));
+    let answer = follow(router, Way::Plain, call, None, (limit, Some(limit.started))).await;
     answer.map(|answered| answered.reply)
 }
 
@@ -74,7 +75,8 @@ async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -
         Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
     };
     let calls = calls.iter().zip(answered);
-    join_all(calls.map(|(call, answered)| follow(router, way, call, answered, limit))).await
+    // Time has passed: for a link that did not come, or until the answers.
+    join_all(calls.map(|(call, answered)| follow(router, way, call, answered, (limit, None)))).await
 }
 
 /// What follows the answer of a node.
@@ -90,32 +92,33 @@ enum Next {
 }
 
 /// Sends the call from node to node, as the answers direct, until one gives the final answer. `answered` is the answer
-/// of a node that was asked before.
+/// of a node that was asked before, and `now` the time, if it is known.
 async fn follow(
     router: &Router,
     way: Way,
     call: &Call<'_>,
     mut answered: Option<(NodeAnswer, Arc<Node>)>,
-    limit: Limit,
+    (limit, mut now): (Limit, Option<Instant>),
 ) -> NodeAnswer {
     let slot = slot_of(call);
     let (mut later, mut down) = (None, None);
     let (mut moves, mut asked, mut refused) = (0, None, None);
-    let mut started = Some(limit.started);
     loop {
-        let now = started.take().unwrap_or_else(|| router.executor.now());
         let next = match answered.take() {
             Some((answer, node)) => next(router, slot, answer, &node),
-            None => match hand(router, way, std::slice::from_ref(call), (slot, asked.take()), limit, now).await {
-                Ok(Handed::Answered(answers, node)) => {
-                    let missing = || Err(ConnectionError::Unknown("the answer is missing".to_owned()));
-                    next(router, slot, answers.into_iter().next().unwrap_or_else(missing), &node)
+            None => {
+                let now = now.take().unwrap_or_else(|| router.executor.now());
+                match hand(router, way, std::slice::from_ref(call), (slot, asked.take()), limit, now).await {
+                    Ok(Handed::Answered(answers, node)) => {
+                        let missing = || Err(ConnectionError::Unknown("the answer is missing".to_owned()));
+                        next(router, slot, answers.into_iter().next().unwrap_or_else(missing), &node)
+                    }
+                    Ok(Handed::Rerouted) => continue,
+                    Ok(Handed::Unserved) => Next::Down(ConnectionError::refused("CLUSTERDOWN no node serves the slot")),
+                    Err(ConnectionError::Closed) => return Err(ConnectionError::Closed),
+                    Err(error) => return Err(refused.unwrap_or(error)),
                 }
-                Ok(Handed::Rerouted) => continue,
-                Ok(Handed::Unserved) => Next::Down(ConnectionError::refused("CLUSTERDOWN no node serves the slot")),
-                Err(ConnectionError::Closed) => return Err(ConnectionError::Closed),
-                Err(error) => return Err(refused.unwrap_or(error)),
-            },
+            }
         };
         let (refusal, is_down) = match next {
             Next::Final(answer) => return answer,

@@ -8,7 +8,8 @@
 //!
 //! A node that accepts no calls is cut off from the others. What is newer in its view counts all the same, but other
 //! nodes may know more. A node counts once, even if it was asked at two addresses, and a node in doubt does not count:
-//! it may have been replaced without knowing it.
+//! it may have been replaced without knowing it. It may still confirm the late answer of another node: after a pause of
+//! the client itself, all nodes are in doubt.
 
 use super::host::Host;
 use super::map::SlotMap;
