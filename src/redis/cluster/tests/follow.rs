@@ -230,6 +230,24 @@ fn a_call_that_waits_for_a_link_takes_the_way_of_a_new_map() {
     }
 }
 
+/// As before, but there is no link to the other node either.
+#[test]
+fn a_call_that_finds_no_link_on_the_new_way_ends_in_time() {
+    for how in ALL {
+        let mut scene = how.scene(&[1, 2, 3]);
+        for port in [1, 2] {
+            let node = Arc::clone(&scene.lab.nodes[&port]);
+            node.dead.store(true, Ordering::SeqCst);
+            node.sockets().into_iter().for_each(|socket| node.cut(socket));
+        }
+        scene.sleep(ms(50));
+        let (began, limit) = (scene.lab.now(), Config::default().command_timeout);
+        let answers = how.run_while_replaced(&mut scene, limit - ms(1_000));
+        assert!(answers.iter().all(Result::is_err), "{how:?} {answers:?}");
+        assert!(scene.lab.now() - began <= limit, "{how:?}: after {:?}", scene.lab.now() - began);
+    }
+}
+
 /// Nodes send a call to each other: five times at once, and after a pause as often again.
 #[test]
 fn there_is_one_pause_for_five_redirections() {
