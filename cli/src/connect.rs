@@ -51,6 +51,11 @@ fn overlay(servers: &Servers, options: &mut Table) {
         options.remove("password_file");
     }
     let password = password.filter(|_| password_file.is_none());
+    for (said, text) in [(cacert, "ca_certificate"), (cert, "client_certificate"), (key, "client_key")] {
+        if said.is_some() {
+            options.remove(text);
+        }
+    }
     let said = [
         ("url", url.as_ref()),
         ("username", username.as_ref()),
@@ -74,9 +79,10 @@ fn file(named: Option<&Path>) -> Result<Table, Failure> {
     text.parse().map_err(|error: toml::de::Error| wrong(&error.message()))
 }
 
+/// A folder that is not absolute is left out, as an empty one is: others may write where the program is started.
 fn usual() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let of_user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let of_user = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
     let of_user = of_user.map(|folder| folder.join("bowline.toml"));
     of_user.into_iter().chain([PathBuf::from("/etc/bowline.toml")]).collect()
 }

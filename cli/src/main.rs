@@ -49,7 +49,12 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .map_err(|error| Failure::own(format!("cannot start: {error}")))
-        .and_then(|runtime| runtime.block_on(work(arguments)));
+        .and_then(|runtime| {
+            let done = runtime.block_on(work(arguments));
+            // A drop would wait for a lookup of a name that gets no answer, and signals would end nothing meanwhile.
+            runtime.shutdown_background();
+            done
+        });
     match done {
         Ok(code) => code.into(),
         Err(failure) => {

@@ -13,21 +13,24 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     lines(&[text])
 }
 
-/// Writes one document in one line.
-pub(crate) fn json_line(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(document).map_err(|error| Failure::own(format!("JSON: {error}")))?;
-    lines(&[text])
+/// One document in one line.
+pub(crate) fn json_line(document: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(document).map_err(|error| Failure::own(format!("JSON: {error}")))
 }
 
 /// Writes lines. A reader that has gone, such as `head`, is no error.
 pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
+    try_lines(lines).map(drop)
+}
+
+/// Writes lines. `false`: nobody reads them any more.
+pub(crate) fn try_lines(lines: &[String]) -> Result<bool, Failure> {
     let mut out = stdout().lock();
     let written = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::own(format!("cannot write to the standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::own(format!("cannot write to the standard output: {error}"))),
     }
 }
 

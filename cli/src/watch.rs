@@ -1,6 +1,6 @@
 //! `watch`: who gets a name and who loses it.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline::{Client, HoldChange, NameInUse, PrimitiveKind};
 use futures::StreamExt;
@@ -40,20 +40,26 @@ pub(crate) async fn watch(client: &Client, Watch { name, kind: of, count, form }
         };
         seen += 1;
         let hold = Hold::from(&hold);
-        if form.json {
+        let line = if form.json {
             let at_unix_ms = millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
-            show::json_line(&Change { at_unix_ms, change: word, kind: kind(of), name, hold })?;
-            continue;
-        }
-        let word = match word {
-            "granted" => style.green(&format!("{word:<8}")),
-            "lost" => style.red(&format!("{word:<8}")),
-            _ => format!("{word:<8}"),
+            show::json_line(&Change { at_unix_ms, change: word, kind: kind(of), name, hold })?
+        } else {
+            text(style, began.elapsed(), word, &hold)
         };
-        let token = hold.token.map_or_else(String::new, |token| format!("  token {token}"));
-        let who = who(hold.label.as_deref(), hold.client.as_deref());
-        let line = format!("{:>8}  {word}  {who}  {}{token}", time(began.elapsed()), what(hold.access, hold.permits));
-        show::lines(&[line])?;
+        if !show::try_lines(&[line])? {
+            break;
+        }
     }
     Ok(OK)
+}
+
+fn text(style: Style, after: Duration, word: &str, hold: &Hold) -> String {
+    let painted = match word {
+        "granted" => style.green(&format!("{word:<8}")),
+        "lost" => style.red(&format!("{word:<8}")),
+        _ => format!("{word:<8}"),
+    };
+    let token = hold.token.map_or_else(String::new, |token| format!("  token {token}"));
+    let who = who(hold.label.as_deref(), hold.client.as_deref());
+    format!("{:>8}  {painted}  {who}  {}{token}", time(after), what(hold.access, hold.permits))
 }

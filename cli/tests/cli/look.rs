@@ -1,6 +1,7 @@
 //! What operators see: text, JSON as README.md documents it, and exit codes.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 
 use bowline_testkit::server::Server;
 use rustix::process::Signal;
@@ -245,7 +246,7 @@ fn changes_are_shown_as_they_happen() {
     until("it is watched", is_watched);
     first.signal(Signal::TERM);
     first.ended();
-    let _second = hold("second");
+    let second = hold("second");
     let (found, out, _) = watching.join().unwrap();
     let changes: Vec<serde_json::Value> = out.lines().map(|line| is_documented("watch", line)).collect();
     let told: Vec<&str> = changes.iter().map(|change| change["change"].as_str().unwrap()).collect();
@@ -255,6 +256,13 @@ fn changes_are_shown_as_they_happen() {
     let (found, out, _) = code(&output(&server.url(), &["watch", "backup", "--count", "1"]));
     assert_eq!(found, 0);
     assert!(out.contains("granted   web-7  lock  token "), "{out}");
+    // A reader that goes after the first line, as `head -1` does.
+    let mut third = Running::start(bowline(&server.url(), &["watch", "backup"]));
+    let mut line = String::new();
+    BufReader::new(third.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("granted"), "{line}");
+    second.signal(Signal::TERM);
+    assert_eq!(third.ended().code(), Some(0), "nobody reads the next change");
     let (found, _, told) = code(&output(&server.url(), &["watch", "backup", "--kind", "latch"]));
     assert!(found != 0 && told.contains("nobody can hold it"), "{found} {told}");
 }

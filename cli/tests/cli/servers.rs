@@ -37,6 +37,19 @@ fn options_win_over_the_environment_and_that_over_the_file() {
     let (found, _, err) = ran(&[], &[]);
     assert_eq!(found, 125);
     assert!(err.contains("BOWLINE_URL"), "{err}");
+    // A file in the present folder is not one of the usual ones.
+    for (variable, folder) in [("XDG_CONFIG_HOME", ""), ("XDG_CONFIG_HOME", "."), ("HOME", "")] {
+        let traces = Traces::new();
+        let here = if variable == "HOME" { traces.path(".config") } else { traces.path("") };
+        fs::create_dir_all(&here).unwrap();
+        fs::write(here.join("bowline.toml"), format!("url = '{}'\n", server.url())).unwrap();
+        let mut command = bowline("", &RUN);
+        command.env_remove("BOWLINE_URL").current_dir(traces.path("")).env(variable, folder);
+        let (found, _, err) = code(&command.output().unwrap());
+        assert!(found == 125 && err.contains("no server"), "{variable}={folder}: {found} {err}");
+        command.env(variable, fs::canonicalize(traces.path("")).unwrap());
+        assert_eq!(code(&command.output().unwrap()).0, 0, "{variable}");
+    }
     // Also the prefix.
     assert_eq!(ran(&["--config", &file, "--prefix", "other"], &[]).0, 125, "the user may use one prefix only");
     assert_eq!(ran(&["--url", &server.url(), "--prefix", "other"], &[]).0, 0);

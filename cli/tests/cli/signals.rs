@@ -1,5 +1,7 @@
 //! Signals to the program, which has no terminal.
 
+use std::process::Command;
+
 use bowline_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -112,4 +114,24 @@ fn a_second_signal_ends_a_release_that_hangs() {
         assert!(err.contains("a: ended by a second signal; what is held ends with its lease"), "{err}");
         server.resume();
     }
+}
+
+/// Nothing ends the lookup of a name, and the name server gives no answer.
+#[test]
+fn a_lookup_without_an_answer_delays_no_end() {
+    let traces = Traces::new();
+    let (source, library, looks) = (traces.word("slow.c"), traces.word("slow.so"), traces.word("looks"));
+    let slow = format!(
+        "#include <stdio.h>\n#include <unistd.h>\n\
+         int getaddrinfo(void) {{ fclose(fopen(\"{looks}\", \"w\")); sleep(100); return -3; }}\n"
+    );
+    std::fs::write(&source, slow).unwrap();
+    let made = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).status().unwrap();
+    assert!(made.success());
+    let mut command = bowline("redis://slow.invalid/", &["run", "a", "--", "true"]);
+    command.env("LD_PRELOAD", &library);
+    let mut run = Running::start(command);
+    until("it looks the name up", || traces.path("looks").exists());
+    run.signal(Signal::TERM);
+    assert_eq!(run.ended().code(), Some(143));
 }

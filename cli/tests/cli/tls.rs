@@ -35,7 +35,15 @@ fn a_server_that_asks_for_a_certificate_is_used_with_the_options_for_it() {
     fs::write(&file, written).unwrap();
     let options = ["--cacert", &ca, "--cert", &cert, "--key", &key];
     let variables = [("BOWLINE_CACERT", &*ca), ("BOWLINE_CERT", &*cert), ("BOWLINE_KEY", &*key)];
-    for (options, variables) in [(&options[..], &[][..]), (&[], &variables), (&["--config", &file], &[])] {
+    // The options win over a file that has the certificates themselves.
+    let texts = folder.word("texts.toml");
+    let [other, its_key] = ["other.crt", "server.key"].map(|name| fs::read_to_string(folder.path(name)).unwrap());
+    let written = [("ca_certificate", &other), ("client_certificate", &other), ("client_key", &its_key)];
+    fs::write(&texts, written.map(|(name, text)| format!("{name} = '''{text}'''\n")).concat()).unwrap();
+    let over_texts = [&["--config", &texts][..], &options].concat();
+    for (options, variables) in
+        [(&options[..], &[][..]), (&[], &variables), (&["--config", &file], &[]), (&over_texts, &[])]
+    {
         let (found, out, err) = ran(&url, variables, &[options, &RUN].concat());
         assert_eq!((found, out.as_str(), err.as_str()), (0, "a\n", ""), "{options:?}");
         let (found, out, err) = ran(&url, variables, &[options, &["ping", "--json"]].concat());
