@@ -110,7 +110,7 @@ impl RateLimiter {
     pub async fn check_n(&self, cost: u32) -> Result<Decision> {
         const OPERATION: &str = "check";
         let terms = self.calls.terms(OPERATION, cost)?;
-        Ok(terms.decision(self.calls.take(OPERATION, &terms, || Duration::ZERO, None).await?))
+        Ok(terms.decision(self.calls.take(OPERATION, &terms, (|| Duration::ZERO, false), None).await?))
     }
 
     /// Waits until a permit is free, and takes it. Set a timeout on the result if needed, then await it.

@@ -103,8 +103,8 @@ impl Once {
 
     /// Has the run hold for at least that time from when it began, even if its work is done sooner: up to 24 h
     /// ([`MAX_LEASE`](crate::MAX_LEASE)), 0 by default. After work that returns or panics, no other run begins before,
-    /// not even in the next period or after an error. After a crash, a loss or a dropped future, the hold ends with its
-    /// lease or sooner.
+    /// not even in the next period or after an error. After a crash, a loss or a dropped future, or if the server gave
+    /// no answer when the run ended, the hold ends with its lease or sooner.
     pub fn at_least(self, time: Duration) -> Self {
         Self { at_least: time, ..self }
     }

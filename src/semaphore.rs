@@ -171,12 +171,16 @@ impl Semaphore {
     ///
     /// # Cancel safety
     /// After the future is dropped, the limit may or may not have been stored.
+    ///
+    /// # Not guaranteed
+    /// If a connection is lost during the call, a copy of its request may still arrive within the
+    /// [command timeout](crate::ConfigBuilder::command_timeout), and overwrite a limit that was set meanwhile.
     pub async fn set_limit(&self, limit: u32) -> Result<()> {
         const OPERATION: &str = "set_limit";
         let context = self.primitive.context();
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
-        // A late copy of this call must not overwrite a limit that was set after it.
+        // A copy of this call that comes later than its answer could must not overwrite a limit that was set after it.
         let limited =
             self.primitive.ask_in_time(OPERATION, |scripts, keys, not_after| scripts.set_limit(keys, limit, not_after));
         if limited.await? {

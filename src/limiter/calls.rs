@@ -27,17 +27,24 @@ impl Calls {
         self.quota.for_call(operation, cost).map_err(|error| error.with_name(&named.name))
     }
 
-    /// Takes what the call costs, if the wait for it is at most `longest`, as that is when the request is sent.
+    /// Takes what the call costs, if the wait for it is at most `longest`, as that is when the request is sent. Nothing
+    /// is taken after that time for a caller that gives up then.
     pub(super) async fn take(
         &self,
         operation: &'static str,
         terms: &Terms,
-        longest: impl Fn() -> Duration,
+        (longest, gives_up): (impl Fn() -> Duration, bool),
         last: Option<&LastFailure>,
     ) -> Result<Taken> {
         let Terms { cost, burst, .. } = *terms;
+        let context = self.primitive.context();
         self.ask(operation, last, |scripts, named, not_after| {
-            scripts.take(named, TakeArgs { cost, burst, longest: longest(), not_after })
+            let longest = longest();
+            let not_after = match gives_up {
+                true => not_after.min(context.not_after(context.now(), Some(longest))),
+                false => not_after,
+            };
+            scripts.take(named, TakeArgs { cost, burst, longest, not_after })
         })
         .await
     }

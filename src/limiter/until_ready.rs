@@ -55,8 +55,9 @@ impl UntilReady {
         Self { calls, cost, timeout: None }
     }
 
-    /// Limits the wait, from the call on. Nothing is taken if the permits are free only later. By default the limit is
-    /// 31 days ([`MAX_REFILL`]). Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
+    /// Limits the wait, from the call on. Nothing is taken if the permits are free only later. The wait can end later
+    /// than that by the time that the answer took, because it begins with the answer. By default the limit is 31 days
+    /// ([`MAX_REFILL`]). Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
     /// [`RateLimiter::check_n`](crate::RateLimiter::check_n) to ask without waiting.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -97,7 +98,7 @@ impl UntilReady {
         };
         let Taken { limited, wait, .. } = {
             // On the heap: a waiting future would carry for hours what only a request needs.
-            let mut take = Box::pin(self.calls.take(OPERATION, terms, longest, Some(&last)));
+            let mut take = Box::pin(self.calls.take(OPERATION, terms, (longest, until.is_some()), Some(&last)));
             in_time(context, until, take.as_mut(), late).await?
         };
         if limited {

@@ -17,6 +17,7 @@ on_every_runtime! {
     a_wait_begins_with_its_answer,
     a_timeout_ends_the_wait_for_an_answer,
     a_frozen_server_takes_nothing_for_callers_that_have_given_up,
+    a_frozen_server_takes_nothing_after_the_timeout_of_a_wait,
     without_a_server_a_call_ends_with_the_retry_timeout,
     a_restart_without_data_gives_one_burst_more,
 }
@@ -149,6 +150,21 @@ async fn a_frozen_server_takes_nothing_for_callers_that_have_given_up(env: Env) 
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Unavailable);
     }
     // Their requests are in the server's buffers.
+    env.sleep(ms(600)).await;
+    env.server().resume();
+    env.eventually("it answers", async || limiter.inspect().await.is_ok()).await;
+    assert_eq!(taken(&limiter).await, 1);
+    assert!(limiter.reset().await.unwrap());
+}
+
+/// The timeout is shorter than the command timeout, and counts from the call on.
+async fn a_frozen_server_takes_nothing_after_the_timeout_of_a_wait(env: Env) {
+    let client = env.client().await;
+    let limiter = client.rate_limiter("a", hourly());
+    assert!(limiter.check().await.unwrap().is_allowed());
+    env.server().pause();
+    let error = limiter.until_ready().timeout(ms(200)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
     env.sleep(ms(600)).await;
     env.server().resume();
     env.eventually("it answers", async || limiter.inspect().await.is_ok()).await;

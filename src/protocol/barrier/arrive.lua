@@ -28,7 +28,7 @@ end
 local life = ARGV[4] + math.max(not_after - now, 0)
 local broken = why_broken()
 if of ~= '' and ends and not broken then
-  local other = tonumber(redis.call('HGET', barrier, 'of')) or 0
+  local other = tonumber(stored[4]) or 0
   if other > of + 0 then
     note({string.format('%.0f', now * PLACES + LEFT), id}, math.max(keep, life))
     return {'ENDED', end_of(id), now}

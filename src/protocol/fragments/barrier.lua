@@ -1,7 +1,8 @@
 -- Fragment: a cyclic barrier.
 -- Expects the locals: barrier, tickets, ended, now, inbox_prefix. Expects the fragment outlive.
 -- The hash barrier has `parties`; `generation`, the last one that has ended; `keep`, for how long, in ms, a party of
--- the generation that waits may ask for its end; and per attempt id of which the end is known a number: that of the
+-- the generation that waits may ask for its end; `of`, at the entry of a double barrier, after which generation those
+-- that wait have come inside; and per attempt id of which the end is known a number: that of the
 -- generation, times PLACES, plus the place of the party, from 0 on, or the reason why it did not pass, from LEFT on. Of
 -- a double barrier it also has the word `ready` for each party that wants to leave.
 -- The sorted set tickets has the attempt ids that wait, with their expiry, and ended those with a number, with the
@@ -18,7 +19,7 @@ local answered = {}
 local stored
 
 local function load_barrier()
-  stored = redis.call('HMGET', barrier, 'parties', 'generation', 'keep')
+  stored = redis.call('HMGET', barrier, 'parties', 'generation', 'keep', 'of')
   parties, generation, keep = tonumber(stored[1]), tonumber(stored[2]) or 0, tonumber(stored[3]) or QUEUE_TTL
   redis.call('ZCARD', ended)
   ends = tonumber(redis.call('ZRANGE', tickets, '0', '0', 'WITHSCORES')[2])
@@ -57,7 +58,7 @@ local function store(life, ...)
   local ok, why = pcall(prolong, life)
   if ok then return end
   -- Not a key for ever, and nothing of a call that has failed.
-  for at, field in ipairs({'parties', 'generation', 'keep'}) do
+  for at, field in ipairs({'parties', 'generation', 'keep', 'of'}) do
     if stored[at] then redis.call('HSET', barrier, field, stored[at]) else redis.call('HDEL', barrier, field) end
   end
   error(why, 0)

@@ -50,6 +50,25 @@ fn a_user_who_may_not_set_a_ttl() {
     assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
 }
 
+/// Those that wait have come inside after one generation, and the party whose call fails after another one.
+#[test]
+fn an_arrival_that_fails_leaves_those_that_wait_with_their_generation() {
+    let mut lab = Barrier::entry(3);
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    let refused = ["ACL", "SETUSER", "default", "-pexpire"];
+    lab.raw(&refused);
+    assert!(lab.try_arrive_of(7, &a).is_err());
+    assert_eq!(lab.server.keys(), [""; 0]);
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+    lab.arrive_of(7, &a).queued();
+    lab.expire(&a);
+    lab.raw(&refused);
+    assert!(lab.try_arrive_of(8, &b).is_err());
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+    let of: String = redis::cmd("HGET").arg(&lab.keys[0]).arg("of").query(&mut lab.server.client()).unwrap();
+    assert_eq!(of, "7");
+}
+
 #[test]
 fn a_user_who_may_not_publish() {
     let mut lab = Barrier::of(2);

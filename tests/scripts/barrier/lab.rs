@@ -161,8 +161,12 @@ impl Barrier {
 
     /// Arrives at the entry, having come inside after that generation.
     pub fn arrive_of(&mut self, of: u64, party: &Attempt) -> Arrived {
+        self.try_arrive_of(of, party).unwrap()
+    }
+
+    pub fn try_arrive_of(&mut self, of: u64, party: &Attempt) -> Result<Arrived, String> {
         self.kind = Kind::Entry(of);
-        self.arrive(party)
+        self.try_arrive(party)
     }
 
     fn resource(&self) -> wire::Resource {
