@@ -33,6 +33,7 @@ use crate::on_drop::OnDrop;
 pub(super) use self::channels::Channels;
 
 mod channels;
+mod news;
 mod node;
 mod places;
 mod socket;

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use futures::channel::mpsc::UnboundedSender;
-use futures::channel::oneshot;
 use rustc_hash::FxHashMap;
 
 use super::super::super::failure::Failure;
 use super::super::host::Host;
+use super::news::{Confirm, News};
 use super::places::Places;
 use crate::connection::Notice;
 use crate::protocol::slot;
@@ -21,6 +21,7 @@ use crate::protocol::slot;
 pub(in super::super) struct Table {
     channels: FxHashMap<Arc<str>, Channel>,
     pub(in super::super) places: Places,
+    news: News,
     last_id: u64,
     closed: bool,
 }
@@ -36,21 +37,16 @@ struct Channel {
     subscriptions: Vec<Subscriber>,
 }
 
-struct Subscriber {
+pub(super) struct Subscriber {
     id: u64,
     notices: UnboundedSender<Notice>,
     /// Receives the confirmation of the subscription.
-    confirm: Option<oneshot::Sender<Result<(), Failure>>>,
+    confirm: Option<Confirm>,
 }
 
 impl Table {
     /// Adds a subscription, and returns its number. `None`: the connection is closed.
-    pub(super) fn add(
-        &mut self,
-        name: &Arc<str>,
-        notices: UnboundedSender<Notice>,
-        confirm: oneshot::Sender<Result<(), Failure>>,
-    ) -> Option<u64> {
+    pub(super) fn add(&mut self, name: &Arc<str>, notices: UnboundedSender<Notice>, confirm: Confirm) -> Option<u64> {
         if self.closed {
             return None;
         }
@@ -62,7 +58,7 @@ impl Table {
         });
         let mut subscription = Subscriber { id: self.last_id, notices, confirm: Some(confirm) };
         if channel.at.is_some() {
-            subscription.confirm();
+            subscription.confirm(&mut self.news);
         }
         channel.subscriptions.push(subscription);
         Some(self.last_id)
@@ -70,7 +66,7 @@ impl Table {
 
     pub(super) fn remove(&mut self, name: &Arc<str>, id: u64) {
         let Some(channel) = self.channels.get_mut(name) else { return };
-        channel.subscriptions.retain(|subscription| subscription.id != id);
+        self.news.ended(channel.subscriptions.extract_if(.., |subscription| subscription.id == id));
         if channel.subscriptions.is_empty() {
             self.unwant(name);
         }
@@ -102,8 +98,8 @@ impl Table {
             self.places.subscribed(host, name);
         }
         for subscription in &mut channel.subscriptions {
-            if !subscription.confirm() && moved {
-                subscription.notify(Notice::Gap);
+            if !subscription.confirm(&mut self.news) && moved {
+                self.news.notice(&subscription.notices, Notice::Gap);
             }
         }
     }
@@ -111,7 +107,7 @@ impl Table {
     /// Records that the channel is no longer subscribed at this master.
     pub(super) fn left(&mut self, name: &str, host: &Host) {
         if let Some(channel) = self.channels.get_mut(name).filter(|channel| channel.at.as_ref() == Some(host)) {
-            channel.interrupt();
+            channel.interrupt(&mut self.news);
             self.places.left(host, name);
         }
     }
@@ -120,7 +116,7 @@ impl Table {
     pub(super) fn left_all(&mut self, host: &Host) {
         for name in self.places.left_all(host) {
             if let Some(channel) = self.channels.get_mut(&name) {
-                channel.interrupt();
+                channel.interrupt(&mut self.news);
             }
         }
     }
@@ -136,18 +132,21 @@ impl Table {
     pub(super) fn refused(&mut self, name: &str, failure: &Failure) {
         let Some(channel) = self.channels.get_mut(name) else { return };
         let told = std::mem::replace(&mut channel.refused, true);
-        channel.subscriptions.retain_mut(|subscription| match subscription.confirm.take() {
+        let news = &mut self.news;
+        let ended = channel.subscriptions.extract_if(.., |subscription| match subscription.confirm.take() {
             Some(confirm) => {
-                let _ = confirm.send(Err(failure.clone()));
-                false
+                news.confirmed(confirm, Err(failure.clone()));
+                true
             }
             None => {
                 if !told {
-                    subscription.notify(Notice::Refused(failure.clone().into()));
+                    news.notice(&subscription.notices, Notice::Refused(failure.clone().into()));
                 }
-                true
+                false
             }
         });
+        let ended: Vec<_> = ended.collect();
+        self.news.ended(ended);
         if channel.subscriptions.is_empty() {
             self.unwant(name);
         }
@@ -160,42 +159,42 @@ impl Table {
 
     /// Delivers a message that came from this master. It is ignored if the master no longer has the subscription,
     /// because it may have been replaced.
-    pub(super) fn deliver(&self, name: &str, host: &Host, payload: Vec<u8>) {
+    pub(super) fn deliver(&mut self, name: &str, host: &Host, payload: Vec<u8>) {
         let Some(channel) = self.channels.get(name).filter(|channel| channel.at.as_ref() == Some(host)) else { return };
         for subscription in &channel.subscriptions {
-            subscription.notify(Notice::Message(payload.clone()));
+            self.news.notice(&subscription.notices, Notice::Message(payload.clone()));
         }
     }
 
     /// Ends all subscriptions.
     pub(super) fn close(&mut self) {
         self.closed = true;
-        self.channels.clear();
+        self.news.ended(self.channels.drain().flat_map(|(_, channel)| channel.subscriptions));
         self.places.clear();
+    }
+
+    /// What the subscriptions are to be told of the last changes.
+    pub(super) fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
     }
 }
 
 impl Channel {
-    fn interrupt(&mut self) {
+    fn interrupt(&mut self, news: &mut News) {
         self.at = None;
         for subscription in self.subscriptions.iter().filter(|subscription| subscription.confirm.is_none()) {
-            subscription.notify(Notice::Gap);
+            news.notice(&subscription.notices, Notice::Gap);
         }
     }
 }
 
 impl Subscriber {
     /// Confirms the subscription. Returns whether it had not been confirmed before.
-    fn confirm(&mut self) -> bool {
-        self.confirm.take().is_some_and(|confirm| {
-            let _ = confirm.send(Ok(()));
-            true
-        })
-    }
-
-    fn notify(&self, notice: Notice) {
-        // An error means that the receiver is gone, and the subscription is about to be removed.
-        let _ = self.notices.unbounded_send(notice);
+    fn confirm(&mut self, news: &mut News) -> bool {
+        let confirm = self.confirm.take();
+        let is_new = confirm.is_some();
+        confirm.into_iter().for_each(|confirm| news.confirmed(confirm, Ok(())));
+        is_new
     }
 }
 

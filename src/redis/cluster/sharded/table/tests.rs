@@ -1,5 +1,5 @@
 use futures::channel::mpsc::{self, UnboundedReceiver};
-use futures::channel::oneshot::Receiver;
+use futures::channel::oneshot::{self, Receiver};
 
 use super::*;
 use crate::connection::ConnectionError;
@@ -23,7 +23,16 @@ fn host(port: u16) -> Host {
 fn subscribe(table: &mut Table) -> Option<Subscribed> {
     let (sender, notices) = mpsc::unbounded();
     let (confirm, confirmed) = oneshot::channel();
-    table.add(&name(), sender, confirm).map(|id| Subscribed { id, notices, confirmed })
+    table.told(|table| table.add(&name(), sender, confirm)).map(|id| Subscribed { id, notices, confirmed })
+}
+
+impl Table {
+    /// Changes the table, and tells the subscriptions.
+    fn told<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
+        let changed = change(self);
+        self.take_news().tell();
+        changed
+    }
 }
 
 impl Subscribed {
@@ -46,12 +55,12 @@ fn a_subscription_is_confirmed_once_and_then_has_gaps() {
     let mut first = subscribe(&mut table).unwrap();
     assert_eq!(table.channels[&name()].slot, 1584);
     assert!(!first.is_confirmed());
-    table.subscribed(&name(), &host(1));
+    table.told(|table| table.subscribed(&name(), &host(1)));
     assert!(first.is_confirmed() && first.notices().is_empty());
-    table.deliver(CHANNEL, &host(1), b"m".to_vec());
-    table.left(CHANNEL, &host(1));
-    table.subscribed(&name(), &host(2));
-    table.deliver(CHANNEL, &host(2), b"n".to_vec());
+    table.told(|table| table.deliver(CHANNEL, &host(1), b"m".to_vec()));
+    table.told(|table| table.left(CHANNEL, &host(1)));
+    table.told(|table| table.subscribed(&name(), &host(2)));
+    table.told(|table| table.deliver(CHANNEL, &host(2), b"n".to_vec()));
     let message = |text: &str| Notice::Message(text.as_bytes().to_vec());
     assert_eq!(first.notices(), [message("m"), Notice::Gap, Notice::Gap, message("n")]);
 }
@@ -60,14 +69,14 @@ fn a_subscription_is_confirmed_once_and_then_has_gaps() {
 fn a_second_subscription_shares_the_first() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(&name(), &host(1));
+    table.told(|table| table.subscribed(&name(), &host(1)));
     let mut second = subscribe(&mut table).unwrap();
     assert!(second.is_confirmed());
-    table.remove(&name(), first.id);
-    table.deliver(CHANNEL, &host(1), b"m".to_vec());
+    table.told(|table| table.remove(&name(), first.id));
+    table.told(|table| table.deliver(CHANNEL, &host(1), b"m".to_vec()));
     assert_eq!((first.notices().len(), second.notices().len()), (0, 1));
     assert_eq!(table.channels.len(), 1);
-    table.remove(&name(), second.id);
+    table.told(|table| table.remove(&name(), second.id));
     assert_eq!(table.channels.len(), 0);
 }
 
@@ -76,16 +85,16 @@ fn a_second_subscription_shares_the_first() {
 fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(&name(), &host(1));
-    table.subscribed(&name(), &host(2));
+    table.told(|table| table.subscribed(&name(), &host(1)));
+    table.told(|table| table.subscribed(&name(), &host(2)));
     assert_eq!(first.notices(), [Notice::Gap]);
-    table.left(CHANNEL, &host(1));
-    table.left_all(&host(1));
+    table.told(|table| table.left(CHANNEL, &host(1)));
+    table.told(|table| table.left_all(&host(1)));
     assert_eq!(first.notices(), []);
     // A message of the old master may be about a grant that is lost.
-    table.deliver(CHANNEL, &host(1), b"m".to_vec());
+    table.told(|table| table.deliver(CHANNEL, &host(1), b"m".to_vec()));
     assert_eq!(first.notices(), []);
-    table.left_all(&host(2));
+    table.told(|table| table.left_all(&host(2)));
     assert_eq!(first.notices(), [Notice::Gap]);
 }
 
@@ -93,20 +102,20 @@ fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
 fn a_refusal_ends_what_was_never_confirmed_and_is_told_once_to_the_others() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.refused(CHANNEL, &refusal());
+    table.told(|table| table.refused(CHANNEL, &refusal()));
     assert!(matches!(first.confirmed.try_recv(), Ok(Some(Err(Failure::Refused(_))))));
     assert_eq!(table.channels.len(), 0);
 
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(&name(), &host(1));
-    table.left(CHANNEL, &host(1));
+    table.told(|table| table.subscribed(&name(), &host(1)));
+    table.told(|table| table.left(CHANNEL, &host(1)));
     for _ in 0..2 {
-        table.refused(CHANNEL, &refusal());
+        table.told(|table| table.refused(CHANNEL, &refusal()));
     }
     let notices = first.notices();
     assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
-    table.subscribed(&name(), &host(1));
-    table.refused(CHANNEL, &refusal());
+    table.told(|table| table.subscribed(&name(), &host(1)));
+    table.told(|table| table.refused(CHANNEL, &refusal()));
     let notices = first.notices();
     assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
 }
@@ -117,7 +126,7 @@ fn the_last_trouble_is_known_until_it_is_over() {
     let _first = subscribe(&mut table).unwrap();
     table.failed(CHANNEL, &Failure::Io("gone".to_owned()));
     assert_eq!(table.trouble(CHANNEL).map(|failure| failure.to_string()), Some("gone".to_owned()));
-    table.subscribed(&name(), &host(1));
+    table.told(|table| table.subscribed(&name(), &host(1)));
     assert!(table.trouble(CHANNEL).is_none());
 }
 
@@ -125,7 +134,7 @@ fn the_last_trouble_is_known_until_it_is_over() {
 fn a_closed_table_ends_every_subscription_and_takes_no_other() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.close();
+    table.told(|table| table.close());
     assert!(first.confirmed.try_recv().is_err(), "it is cancelled");
     assert!(subscribe(&mut table).is_none());
 }

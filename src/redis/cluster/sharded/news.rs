@@ -1,0 +1,48 @@
+//! What the subscriptions are told when the table has changed. It is told after the table is unlocked, because the
+//! wakers of those who are told are foreign code, and may use the connection.
+
+use futures::channel::mpsc::UnboundedSender;
+use futures::channel::oneshot;
+
+use super::super::super::failure::Failure;
+use super::table::Subscriber;
+use crate::connection::Notice;
+
+/// What a subscription is confirmed by.
+pub(super) type Confirm = oneshot::Sender<Result<(), Failure>>;
+
+/// In the order in which it is told.
+#[derive(Default)]
+pub(super) struct News(Vec<Told>);
+
+enum Told {
+    Notice(UnboundedSender<Notice>, Notice),
+    Confirmed(Confirm, Result<(), Failure>),
+    /// The drop of the sender wakes the receiver, too.
+    Ended(Subscriber),
+}
+
+impl News {
+    pub(super) fn notice(&mut self, to: &UnboundedSender<Notice>, notice: Notice) {
+        self.0.push(Told::Notice(to.clone(), notice));
+    }
+
+    pub(super) fn confirmed(&mut self, to: Confirm, outcome: Result<(), Failure>) {
+        self.0.push(Told::Confirmed(to, outcome));
+    }
+
+    pub(super) fn ended(&mut self, subscribers: impl IntoIterator<Item = Subscriber>) {
+        self.0.extend(subscribers.into_iter().map(Told::Ended));
+    }
+
+    pub(super) fn tell(self) {
+        for told in self.0 {
+            // An error means that the receiver is gone.
+            match told {
+                Told::Notice(to, notice) => drop(to.unbounded_send(notice)),
+                Told::Confirmed(to, outcome) => drop(to.send(outcome)),
+                Told::Ended(subscriber) => drop(subscriber),
+            }
+        }
+    }
+}
