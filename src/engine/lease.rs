@@ -17,6 +17,7 @@ mod count;
 mod granted;
 mod loss;
 mod over;
+mod part;
 mod regrant;
 mod state;
 mod term;

@@ -4,9 +4,6 @@ use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{OnceLock, Weak};
 
-use crate::engine::lease::state::LeaseState;
-use crate::engine::lease::{Hold, Loss};
-
 /// A hold with parts.
 pub(crate) trait Whole: fmt::Debug + Send + Sync {
     /// The client of a part is closed, and gives the part back before its lease ends. Called before that, with the
@@ -29,16 +26,6 @@ impl PartOf {
         fence(Ordering::SeqCst);
         if let Some(whole) = self.0.get().and_then(Weak::upgrade) {
             whole.part_closed();
-        }
-    }
-}
-
-impl Hold {
-    /// Makes the hold a part of another one, which is told if the client of this one closes.
-    pub(crate) fn set_part_of(&self, whole: Weak<dyn Whole>) {
-        self.part_of.set(whole);
-        if let LeaseState::Lost(Loss::Closed) = self.state.load() {
-            self.part_of.tell_closed();
         }
     }
 }

@@ -37,6 +37,7 @@ mod news;
 mod node;
 mod places;
 mod socket;
+mod subscriber;
 mod table;
 
 /// The receiving end. Dropping it ends the subscription.

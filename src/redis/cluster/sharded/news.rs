@@ -2,14 +2,10 @@
 //! wakers of those who are told are foreign code, and may use the connection.
 
 use futures::channel::mpsc::UnboundedSender;
-use futures::channel::oneshot;
 
 use super::super::super::failure::Failure;
-use super::table::Subscriber;
+use super::subscriber::{Confirm, Subscriber};
 use crate::connection::Notice;
-
-/// What a subscription is confirmed by.
-pub(super) type Confirm = oneshot::Sender<Result<(), Failure>>;
 
 /// In the order in which it is told.
 #[derive(Default)]
@@ -25,6 +21,14 @@ enum Told {
 impl News {
     pub(super) fn notice(&mut self, to: &UnboundedSender<Notice>, notice: Notice) {
         self.0.push(Told::Notice(to.clone(), notice));
+    }
+
+    /// Confirms the subscription. Returns whether it had not been confirmed before.
+    pub(super) fn confirm(&mut self, subscriber: &mut Subscriber) -> bool {
+        let confirm = subscriber.confirm.take();
+        let is_new = confirm.is_some();
+        confirm.into_iter().for_each(|confirm| self.confirmed(confirm, Ok(())));
+        is_new
     }
 
     pub(super) fn confirmed(&mut self, to: Confirm, outcome: Result<(), Failure>) {

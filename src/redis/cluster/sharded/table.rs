@@ -12,8 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::failure::Failure;
 use super::super::host::Host;
-use super::news::{Confirm, News};
+use super::news::News;
 use super::places::Places;
+use super::subscriber::{Confirm, Subscriber};
 use crate::connection::Notice;
 use crate::protocol::slot;
 
@@ -37,13 +38,6 @@ struct Channel {
     subscriptions: Vec<Subscriber>,
 }
 
-pub(super) struct Subscriber {
-    id: u64,
-    notices: UnboundedSender<Notice>,
-    /// Receives the confirmation of the subscription.
-    confirm: Option<Confirm>,
-}
-
 impl Table {
     /// Adds a subscription, and returns its number. `None`: the connection is closed.
     pub(super) fn add(&mut self, name: &Arc<str>, notices: UnboundedSender<Notice>, confirm: Confirm) -> Option<u64> {
@@ -58,7 +52,7 @@ impl Table {
         });
         let mut subscription = Subscriber { id: self.last_id, notices, confirm: Some(confirm) };
         if channel.at.is_some() {
-            subscription.confirm(&mut self.news);
+            self.news.confirm(&mut subscription);
         }
         channel.subscriptions.push(subscription);
         Some(self.last_id)
@@ -98,7 +92,7 @@ impl Table {
             self.places.subscribed(host, name);
         }
         for subscription in &mut channel.subscriptions {
-            if !subscription.confirm(&mut self.news) && moved {
+            if !self.news.confirm(subscription) && moved {
                 self.news.notice(&subscription.notices, Notice::Gap);
             }
         }
@@ -185,16 +179,6 @@ impl Channel {
         for subscription in self.subscriptions.iter().filter(|subscription| subscription.confirm.is_none()) {
             news.notice(&subscription.notices, Notice::Gap);
         }
-    }
-}
-
-impl Subscriber {
-    /// Confirms the subscription. Returns whether it had not been confirmed before.
-    fn confirm(&mut self, news: &mut News) -> bool {
-        let confirm = self.confirm.take();
-        let is_new = confirm.is_some();
-        confirm.into_iter().for_each(|confirm| news.confirmed(confirm, Ok(())));
-        is_new
     }
 }
 
