@@ -7,6 +7,8 @@
 //! | `channels` | shares the table |
 //! | `node` | keeps the channels of one master's slots subscribed there |
 //! | `socket` | one socket, with what is subscribed over it |
+//! | `news` | what subscriptions are told, after the table is unlocked |
+//! | `subscriber` | one subscription |
 //!
 //! One task of the client keeps all of them. It compares the channels that are wanted at a master, by the map of slots,
 //! with those that are subscribed there. So a new subscription, a dropped one, another owner of a slot and a lost
