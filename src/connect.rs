@@ -44,16 +44,19 @@ enum Early {
 
 /// Opens a client while its connection is being `made`.
 async fn early(opening: &Opening, made: impl Future<Output = Result<Made>>) -> Result<Early> {
+    let (now, limit) = (|| opening.executor.now(), opening.config.command_timeout);
+    let began = now();
     let opened = pin!(opening.open_while(opening.check()));
     let (made, opened) = match select(pin!(made), opened).await {
         Either::Left((made, opened)) => (made?, Either::Left(opened)),
         Either::Right((opened, made)) => (made.await?, Either::Right(ready(opened))),
     };
+    let was_slow = now().saturating_duration_since(began) > limit / 2;
     let notices = match made {
         Made::Early => match opened.await {
             Ok(notices) => Some(notices),
-            // A slow login may have used up the time.
-            Err(error) if error.kind() == ErrorKind::Unavailable => None,
+            // The login has used up most of the time.
+            Err(error) if was_slow && error.kind() == ErrorKind::Unavailable => None,
             Err(error) => return Err(error),
         },
         Made::Anew => None,

@@ -15,6 +15,7 @@ use crate::hold::extend::extend;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
+use crate::observe;
 use crate::red_lock::count::{Validity, deadline, majority};
 use crate::red_lock::leaving::{End, Leaving, Rest};
 use crate::red_lock::masters::Masters;
@@ -46,7 +47,7 @@ pub(super) struct QuorumHold {
     pub(super) hold: Arc<Hold>,
     /// The votes, by master.
     pub(super) slots: Mutex<Vec<Slot>>,
-    /// Whether the hold is lost because clients were closed, and the task of the hold has not seen it.
+    /// Whether the hold is lost because clients were closed, and nobody was told.
     closed: AtomicBool,
     is_ending: AtomicBool,
     /// Notified when the hold must end.
@@ -87,9 +88,26 @@ impl QuorumHold {
         Ok(())
     }
 
-    /// Whether clients have closed so that the hold is lost. Says it once.
-    pub(super) fn take_closed(&self) -> bool {
-        self.closed.swap(false, Ordering::SeqCst)
+    /// Marks the hold as lost, and tells it.
+    pub(super) fn lose(&self, loss: Loss) {
+        if self.hold.set_lost(loss) {
+            self.tell_lost(loss);
+        } else {
+            self.tell_closed();
+        }
+    }
+
+    /// Tells that the hold was lost because clients have closed, if that was not told.
+    pub(super) fn tell_closed(&self) {
+        if self.closed.swap(false, Ordering::SeqCst) {
+            self.tell_lost(Loss::Closed);
+        }
+    }
+
+    fn tell_lost(&self, loss: Loss) {
+        self.masters.change_stats(|stats| stats.lost += 1);
+        observe::lost(&self.hold.keys.name, &loss, loss.word());
+        self.hold.notify_over();
     }
 
     /// Takes out what the hold has besides its votes. `None`: the hold is being ended already.
@@ -142,6 +160,7 @@ impl Ends for QuorumHold {
         // over.
         let rest = self.take_rest();
         let lost = self.hold.release(self.masters.now()).err();
+        self.tell_closed();
         self.set_ending();
         let leaving = rest.map(|rest| Leaving::begin(self.end_with(rest)));
         match (lost, leaving) {

@@ -10,7 +10,6 @@ use futures::stream::FuturesUnordered;
 use crate::engine::lease::{Loss, Term};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::observe;
 use crate::protocol::key::Keys;
 use crate::red_lock::leaving::let_go;
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
@@ -34,6 +33,8 @@ impl QuorumTask {
 
     async fn run(self) {
         self.keep().await;
+        // It may have ended with a vote that was counted by nobody.
+        self.quorum.tell_closed();
         // If a release has taken it, that release ends the hold.
         if let Some(rest) = self.quorum.take_rest() {
             let (_, late) = let_go(self.quorum.end_with(rest)).await;
@@ -105,11 +106,8 @@ impl QuorumTask {
             None if closed > 0 && quorum.deadline(now).is_none() => Some(Loss::Closed),
             loss => loss,
         };
-        let Some(loss) = loss else { return };
-        if quorum.hold.set_lost(loss) || quorum.take_closed() {
-            quorum.masters.change_stats(|stats| stats.lost += 1);
-            observe::lost(&quorum.hold.keys.name, &loss, loss.word());
-            quorum.hold.notify_over();
+        if let Some(loss) = loss {
+            quorum.lose(loss);
         }
     }
 
@@ -162,6 +160,7 @@ impl QuorumTask {
 
 impl Drop for QuorumTask {
     fn drop(&mut self) {
+        self.quorum.tell_closed();
         // If nobody has taken it, the hold was neither released nor lost: the runtime has dropped the task.
         if let Some(rest) = self.quorum.take_rest() {
             self.quorum.hold.set_lost(Loss::Closed);

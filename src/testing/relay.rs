@@ -1,5 +1,6 @@
 //! A TCP relay in front of a server, which disturbs the connections that go through it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -11,6 +12,9 @@ use async_trait::async_trait;
 
 use super::disturb::Disturb;
 use crate::mutex::lock;
+
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the server has to answer `SCRIPT FLUSH`.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,8 +45,8 @@ struct Open {
     accepted: u64,
     /// Of the connections below this number, nothing that the server sends is passed on.
     silent: u64,
-    /// Both ends of every connection.
-    sockets: Vec<TcpStream>,
+    /// Both ends of every connection that is open, by its number.
+    sockets: HashMap<u64, [TcpStream; 2]>,
 }
 
 impl Relay {
@@ -103,8 +107,8 @@ impl fmt::Debug for Relay {
 
 impl Open {
     fn cut(&mut self) {
-        for socket in self.sockets.drain(..) {
-            let _ = socket.shutdown(Shutdown::Both);
+        for (_, ends) in self.sockets.drain() {
+            shut(ends);
         }
     }
 }
@@ -116,8 +120,10 @@ impl Shared {
                 return;
             }
             // A client whose server cannot be reached is closed.
-            if let Ok(client) = client {
-                let _ = self.join(client);
+            match client {
+                Ok(client) => drop(self.join(client)),
+                // The program may have no descriptor left for some time.
+                Err(_) => rest(),
             }
         }
     }
@@ -133,13 +139,21 @@ impl Shared {
             if open.stopped {
                 return Ok(());
             }
-            open.sockets.extend([client.try_clone()?, server.try_clone()?]);
+            let ends = [client.try_clone()?, server.try_clone()?];
+            let number = open.accepted;
+            open.sockets.insert(number, ends);
             open.accepted += 1;
-            open.accepted - 1
+            number
         };
-        beside(move || copy(from_client, server, || true));
-        let shared = Arc::clone(self);
-        beside(move || copy(from_server, client, || number >= lock(&shared.open).silent));
+        let [there, back] = [(); 2].map(|()| Arc::clone(self));
+        beside(move || {
+            copy(from_client, server, || true);
+            lock(&there.open).sockets.remove(&number);
+        });
+        beside(move || {
+            copy(from_server, client, || number >= lock(&back.open).silent);
+            lock(&back.open).sockets.remove(&number);
+        });
         Ok(())
     }
 
@@ -161,13 +175,54 @@ fn copy(mut from: TcpStream, mut to: TcpStream, passes: impl Fn() -> bool) {
             break;
         }
     }
-    for socket in [from, to] {
+    shut([from, to]);
+}
+
+fn shut(ends: [TcpStream; 2]) {
+    for socket in ends {
         let _ = socket.shutdown(Shutdown::Both);
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the relay stands outside of what is tested")]
+fn rest() {
+    thread::sleep(PAUSE);
 }
 
 /// Runs `work` on a thread of its own, which ends with its sockets.
 #[expect(clippy::disallowed_methods, reason = "the relay stands outside of what is tested")]
 fn beside(work: impl FnOnce() + Send + 'static) {
     thread::spawn(work);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn until(holds: impl Fn() -> bool) {
+        for _ in 0..1000 {
+            if holds() {
+                return;
+            }
+            rest();
+        }
+        panic!("never");
+    }
+
+    /// A test may connect more often than a program may open files.
+    #[test]
+    fn a_connection_that_has_ended_keeps_no_socket() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let relay = Relay::start(server.local_addr().unwrap()).unwrap();
+        let open = || lock(&relay.shared.open).sockets.len();
+        for client_ends_first in [true, false] {
+            let client = TcpStream::connect(relay.address()).unwrap();
+            let (accepted, _) = server.accept().unwrap();
+            until(|| open() == 1);
+            let (first, second) = if client_ends_first { (client, accepted) } else { (accepted, client) };
+            drop(first);
+            until(|| open() == 0);
+            drop(second);
+        }
+    }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bowline::redis_1::{self, ApplicationConnection};
 use bowline::testing::{Clause, Relay, Report, check_connection};
-use bowline::{Config, Executor};
+use bowline::{Call, Config, Connection, Executor, Notice, Script};
+use futures::StreamExt;
 use redis::aio::ConnectionManager;
 
 use crate::support::adapters::on_tokio;
@@ -70,5 +71,29 @@ fn a_multiplexed_connection_does_not_come_back() {
         let report = check(executor.clone(), connect).await.unwrap_err();
         assert_eq!(clauses(report.failed()), [Clause::Reconnects, Clause::Restored]);
         assert_eq!(clauses(report.not_checked()), [Clause::Gaps, Clause::BothGaps, Clause::WithoutRuntime]);
+    });
+}
+
+/// The messages that follow are missed, and nobody stays subscribed.
+#[test]
+fn a_lost_multiplexed_connection_tells_a_gap() {
+    on_tokio(|executor| async move {
+        let server = Server::start();
+        let redis = redis::Client::open(server.url()).unwrap();
+        let connection = by_multiplexed(executor.clone(), redis).await.unwrap();
+        let mut notices = connection.subscribe("bowline:inbox:test").await.unwrap();
+        let mut admin = server.client();
+        redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal", "SKIPME", "yes"]).exec(&mut admin).unwrap();
+        let call = Call::new(Script::all().next().unwrap(), &["a"], &[]);
+        assert!(connection.run(call).await.is_err());
+        assert_eq!(notices.next().await, Some(Notice::Gap));
+        let mut subscribers = u64::MAX;
+        while subscribers > 0 {
+            let numsub = redis::cmd("PUBSUB").arg(&["NUMSUB", "bowline:inbox:test"]).query(&mut admin).unwrap();
+            let (_, number): (String, u64) = numsub;
+            subscribers = number;
+            executor.sleep(Duration::from_millis(5)).await;
+        }
+        connection.close();
     });
 }

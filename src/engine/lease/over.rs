@@ -39,5 +39,6 @@ impl Hold {
         if self.over.total_listeners() > 0 {
             self.over.notify(usize::MAX);
         }
+        self.part_of.let_go();
     }
 }

@@ -11,6 +11,7 @@ impl Hold {
         self.part_of.set(whole);
         if let LeaseState::Lost(Loss::Closed) = self.state.load() {
             self.part_of.tell_closed();
+            self.part_of.let_go();
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use crate::mutex::lock;
 
 /// A hold with parts.
 pub(crate) trait Whole: fmt::Debug + Send + Sync {
@@ -13,19 +15,72 @@ pub(crate) trait Whole: fmt::Debug + Send + Sync {
 
 /// What a hold is a part of, if it is.
 #[derive(Debug, Default)]
-pub(super) struct PartOf(OnceLock<Weak<dyn Whole>>);
+pub(super) struct PartOf {
+    whole: OnceLock<Weak<dyn Whole>>,
+    /// Dropped after the tables are unlocked. It may be the last reference, whose drop locks tables.
+    told: Mutex<Option<Arc<dyn Whole>>>,
+}
 
 impl PartOf {
     pub(super) fn set(&self, whole: Weak<dyn Whole>) {
-        let _ = self.0.set(whole);
+        let _ = self.whole.set(whole);
         // The other thread closes the part and then looks for the whole. This one then looks at the part.
         fence(Ordering::SeqCst);
     }
 
+    /// Must be followed by [`let_go`](Self::let_go).
     pub(super) fn tell_closed(&self) {
         fence(Ordering::SeqCst);
-        if let Some(whole) = self.0.get().and_then(Weak::upgrade) {
+        if let Some(whole) = self.whole.get().and_then(Weak::upgrade) {
             whole.part_closed();
+            *lock(&self.told) = Some(whole);
         }
+    }
+
+    /// Called with no tables locked.
+    pub(super) fn let_go(&self) {
+        if self.whole.get().is_some() {
+            let told = lock(&self.told).take();
+            drop(told);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Told {
+        told: AtomicBool,
+        /// The last reference but that of the caller.
+        last: Mutex<Option<Arc<Told>>>,
+    }
+
+    impl Whole for Told {
+        fn part_closed(&self) {
+            self.told.store(true, Ordering::SeqCst);
+            drop(lock(&self.last).take());
+        }
+    }
+
+    /// Its drop would lock what is locked.
+    #[test]
+    fn the_last_reference_is_kept_while_tables_are_locked() {
+        let whole = Arc::new(Told::default());
+        *lock(&whole.last) = Some(whole.clone());
+        let (part, weak) = (PartOf::default(), Arc::downgrade(&whole));
+        part.tell_closed();
+        part.let_go();
+        let as_whole: Weak<dyn Whole> = weak.clone();
+        part.set(as_whole);
+        assert!(!whole.told.load(Ordering::SeqCst));
+        drop(whole);
+        part.tell_closed();
+        assert!(weak.upgrade().is_some_and(|whole| whole.told.load(Ordering::SeqCst)));
+        part.let_go();
+        assert!(weak.upgrade().is_none());
     }
 }

@@ -1,6 +1,9 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use futures::future::ready;
 
 use super::*;
 use crate::context::tests::Setup;
@@ -101,5 +104,52 @@ fn a_vote_that_comes_after_the_release_is_given_up() {
         assert_eq!(lock(&task.quorum.slots)[0].vote.is_none(), is_released);
         assert_eq!(three.setups[0].context.engine.stats().held, u64::from(!is_released), "it is renewed");
         drop(release);
+    }
+}
+
+/// A release that comes before the task has counted, or the drop of the guard.
+#[test]
+fn a_loss_is_told_whoever_ends_the_hold() {
+    for ends in ["release", "drop", "shutdown"] {
+        let three = Three::durable();
+        let task = task(&three, 60 * SECOND);
+        let until = three.masters.now() + 30 * SECOND;
+        let votes: Vec<Arc<Hold>> =
+            three.setups.iter().zip(&three.votes).map(|(setup, keys)| vote(setup, keys, until)).collect();
+        for (n, (vote, setup)) in votes.iter().zip(&three.setups).enumerate() {
+            let vote = HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None);
+            assert!(task.quorum.regain(n, Slot::voted(vote, None)).is_ok());
+        }
+        let (quorum, before) = (task.quorum.clone(), three.masters.stats().lost);
+        let woken = Arc::new(CountsWakes(AtomicU32::new(0)));
+        let waker = Waker::from(woken.clone());
+        let mut waits = pin!(quorum.hold.lost());
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        votes[1..].iter().for_each(|vote| assert!(vote.set_lost(Loss::Closed)));
+        let end = match ends {
+            "release" => quorum.clone().release().map(drop).boxed(),
+            "drop" => {
+                quorum.release_later();
+                let mut end = task.run().boxed();
+                assert!(end.poll_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
+                end
+            }
+            _ => {
+                drop(task);
+                ready(()).boxed()
+            }
+        };
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "{ends}");
+        assert_eq!(three.masters.stats().lost - before, 1, "{ends}");
+        assert_eq!(waits.now_or_never(), Some(Loss::Closed));
+        drop(end);
+    }
+}
+
+struct CountsWakes(AtomicU32);
+
+impl Wake for CountsWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

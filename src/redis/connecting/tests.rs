@@ -174,23 +174,66 @@ fn the_node_of_a_cluster_leads_to_the_cluster() {
 
 /// A slow login leaves less time for what was sent behind it. The second check has a time of its own.
 #[test]
-fn a_check_without_an_answer_is_made_again() {
-    let mut scene = Scene::new();
-    let unanswered = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&unanswered);
-    scene.node.answers(move |socket, words| match words[0] {
-        "EVAL" | "EVALSHA" if socket == 1 => {
-            count.fetch_add(1, Ordering::SeqCst);
-            Some(Said::Never)
-        }
-        "EVAL" | "EVALSHA" => Some(Said::Now("*1\r\n:1\r\n".to_owned())),
-        "PUBSUB" => Some(Said::Now("*2\r\n$1\r\np\r\n:1\r\n".to_owned())),
-        _ => None,
-    });
-    let began = scene.lab.now();
-    assert!(scene.connect("redis://h:1").is_ok());
-    let took = scene.lab.now() - began;
+fn a_check_that_a_slow_login_has_left_no_time_is_made_again() {
     let timeout = Config::default().command_timeout;
-    assert!(took >= timeout && took < timeout * 2, "{took:?}");
-    assert_eq!(unanswered.load(Ordering::SeqCst), 1);
+    for (login, check, is_again) in [(60, 60, true), (40, 80, false), (0, 1000, false)] {
+        let mut scene = Scene::new();
+        let after = move |percent| timeout * percent / 100;
+        let checks = AtomicUsize::new(0);
+        scene.node.answers(move |socket, words| {
+            let said = match words[0] {
+                "HELLO" if socket == 1 => return None,
+                "PING" if socket == 1 => return Some(Said::After(after(login), "+PONG\r\n".to_owned())),
+                "PUBSUB" => "*2\r\n$1\r\np\r\n:1\r\n",
+                "EVAL" if checks.fetch_add(1, Ordering::SeqCst) == 0 => {
+                    return Some(Said::After(after(check), "*1\r\n:1\r\n".to_owned()));
+                }
+                "EVAL" | "EVALSHA" => "*1\r\n:1\r\n",
+                _ => return None,
+            };
+            Some(Said::Now(said.to_owned()))
+        });
+        let began = scene.lab.now();
+        let client = scene.connect("redis://h:1");
+        let took = scene.lab.now() - began;
+        assert_eq!(client.is_ok(), is_again, "{login} {check}: {client:?}");
+        assert!(took < if is_again { timeout * 2 } else { timeout + ms(1) }, "{login} {check}: {took:?}");
+    }
+}
+
+/// What is sent to a socket that was closed may hide what the server has said. A server that hangs up for another
+/// reason is used all the same.
+#[test]
+fn a_server_that_hangs_up_is_asked_once_more() {
+    for (answer, called) in [(Some("-ERR max number of clients reached\r\n"), vec![]), (None, vec![3, 3])] {
+        let mut scene = Scene::new();
+        let (node, calls) = (Arc::clone(&scene.node), Arc::clone(&scene.called));
+        scene.node.answers(move |socket, words| {
+            if words[0] == "HELLO" && socket < 3 {
+                node.cut(socket);
+                return Some(Said::Never);
+            }
+            let said = match words[0] {
+                "HELLO" => answer?,
+                "PUBSUB" => "*2\r\n$1\r\np\r\n:1\r\n",
+                "EVAL" | "EVALSHA" => {
+                    lock(&calls).push(socket);
+                    "*1\r\n:1\r\n"
+                }
+                _ => return None,
+            };
+            Some(Said::Now(said.to_owned()))
+        });
+        let client = scene.connect("redis://h:1");
+        match answer {
+            Some(_) => {
+                let error = client.unwrap_err();
+                assert!(format!("{error:#}").contains("max number of clients"), "{error:#}");
+                scene.sleep(ms(1));
+                assert_eq!(scene.node.sockets(), []);
+            }
+            None => assert!(client.is_ok(), "{client:?}"),
+        }
+        assert_eq!(scene.called(), called);
+    }
 }

@@ -145,8 +145,9 @@ impl FakeNode {
                 Happened::Pushed(push) => stream.write_all(push.as_bytes()).await.is_ok(),
             };
             if !done {
-                // The socket stays open until the other side closes it, but the node is silent.
-                while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
+                // Unless it was cut, the socket stays open until the other side closes it, but the node is silent.
+                let is_open = lock(&self.sockets).contains_key(&socket);
+                while is_open && matches!(stream.read(&mut buffer).await, Ok(1..)) {}
                 break;
             }
         }

@@ -63,7 +63,19 @@ impl Link {
         });
         let beside = self.is_early.then_some(early);
         let wishes = Wishes { on_dialled: Some(&ahead), beside, ..Wishes::default() };
-        let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes));
+        let made = async {
+            let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes)).await;
+            match made {
+                // It may have said why, as a server with too many clients does. But a socket that is written to after
+                // its end loses what was not read.
+                Err(Failure::Io(_)) if self.is_early && progress.is_unanswered() => {
+                    let wishes = Wishes::default();
+                    let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes)).await?;
+                    Ok(Checked { at_once: false, ..made })
+                }
+                made => made,
+            }
+        };
         let made = FirstLogin { target: &target, dialer, executor, limit }.watch(progress, made).await;
         made.map_err(|failure| self.locate.explain(&target, failure))
     }

@@ -70,6 +70,10 @@ impl Source for Dedicated {
 
     #[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]
     async fn open(&mut self, channel: &str, _: &Notices, _: &Arc<DialProgress>) -> Result<Socket, Failure> {
+        if self.shared.is_gone() {
+            // Nothing would prove it any more.
+            return pending().await;
+        }
         let client = self.shared.clients.get(self.next % self.shared.clients.len().max(1));
         let client = client.ok_or_else(|| Failure::Io("no client was given for subscriptions".to_owned()))?;
         // A failure leads to the next node.
@@ -135,7 +139,8 @@ impl Source for Dedicated {
             let own = select(read, heartbeat);
             matches!(select(own, pin!(self.shared.until_lost(*losses))).await, Either::Right(_))
         };
-        lapsed.then_some(socket)
+        // Without a socket, the gap is told.
+        (lapsed && !self.shared.is_gone()).then_some(socket)
     }
 
     async fn idle(&self, mut socket: Socket, pause: Duration) -> Option<Socket> {
