@@ -73,6 +73,10 @@ macro_rules! connect_functions {
         /// [`RedisConnection`] says what a URL can be: `redis://`, `rediss://`, `unix://`, `redis-sentinel://` or
         /// `redis-cluster://`.
         ///
+        /// To a single server, the checks of [`Client::connect`] are sent behind the login, before its answer is known.
+        /// They are sent once more if that login was refused and a second one was accepted, or if it took more than
+        /// half of the command timeout.
+        ///
         /// # Errors
         #[doc = concat!("Those of [`RedisConnection`] and of [`Client::connect`]", $fails, ".")]
         ///

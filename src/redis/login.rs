@@ -16,8 +16,9 @@ pub(super) use self::source::LoginSource;
 /// IAM or Microsoft Entra. Passed to [`ConnectOptions::credentials`](crate::ConnectOptions::credentials).
 ///
 /// It is asked before each login: when connecting, after each loss of a connection, for each subscription, and for each
-/// node of a cluster. So a secret that is slow to get should be kept by the provider. The question is a part of the
-/// attempt to connect and shares its time limit. Its future is dropped when the time is over.
+/// node of a cluster. A client may log in over two connections at the same time. So a secret that is slow to get should
+/// be kept by the provider. The question is a part of the attempt to connect and shares its time limit. Its future is
+/// dropped when the time is over.
 ///
 /// If the server refuses the login ([`Denied`](crate::ErrorKind::Denied)), the provider is asked once more and gets the
 /// refused login, so that it can leave out what it has kept. If the second login is refused too, the attempt fails. A
