@@ -90,7 +90,7 @@ impl Client {
         Self::open(opening, None).await
     }
 
-    /// Opens a client, if it was not `opened` already.
+    /// Makes the client, with the notices of its inbox if that is subscribed and the server is checked.
     pub(crate) async fn open(opening: Opening, opened: Option<Notices>) -> Result<Self> {
         let context = match opened {
             Some(notices) => Context::opened(opening.clone(), notices),

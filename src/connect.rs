@@ -37,7 +37,7 @@ pub(crate) async fn client(
 }
 
 enum Early {
-    /// The connection that was used early is connected. The notices are missing if it was used too early.
+    /// The connection that was used early is connected. `None`: the client must be opened over it once more.
     Opened(Option<Notices>),
     Elsewhere(RedisConnection),
 }

@@ -79,7 +79,7 @@ fn file(named: Option<&Path>) -> Result<Table, Failure> {
     text.parse().map_err(|error: toml::de::Error| wrong(&error.message()))
 }
 
-/// A folder that is not absolute is left out, as an empty one is: others may write where the program is started.
+/// Relative and empty paths are ignored: they would lead into the current folder, where others may write.
 fn usual() -> Vec<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let of_user = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         .map_err(|error| Failure::own(format!("cannot start: {error}")))
         .and_then(|runtime| {
             let done = runtime.block_on(work(arguments));
-            // A drop would wait for a lookup of a name that gets no answer, and signals would end nothing meanwhile.
+            // Dropping the runtime would wait for a name lookup without an answer, while no signal ends the program.
             runtime.shutdown_background();
             done
         });

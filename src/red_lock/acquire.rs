@@ -213,8 +213,8 @@ async fn vote(
             Err(Lack::Contested(left)) => {
                 *contested = true;
                 masters.change_stats(|stats| stats.contested_rounds += 1);
-                // A claim that did not get the turn, be it this program's own, gives such votes back. So a try looks
-                // again before it gives up.
+                // These votes may be those of a claim that was refused, even of this program, and are given back soon.
+                // So a try looks again before it gives up.
                 if !request.wait {
                     let Some(left) = looks.checked_sub(1) else { return Ok(Outcome::Busy) };
                     *looks = left;

@@ -47,7 +47,7 @@ pub(super) struct QuorumHold {
     pub(super) hold: Arc<Hold>,
     /// The votes, by master.
     pub(super) slots: Mutex<Vec<Slot>>,
-    /// Whether the hold is lost because clients were closed, and nobody was told.
+    /// Set when closing clients have ended the hold, and cleared when its waiters are woken.
     closed: AtomicBool,
     is_ending: AtomicBool,
     /// Notified when the hold must end.

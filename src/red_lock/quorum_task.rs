@@ -33,7 +33,7 @@ impl QuorumTask {
 
     async fn run(self) {
         self.keep().await;
-        // It may have ended with a vote that was counted by nobody.
+        // Closing clients may have ended the hold since the last count.
         self.quorum.tell_closed();
         // If a release has taken it, that release ends the hold.
         if let Some(rest) = self.quorum.take_rest() {

@@ -58,16 +58,18 @@ impl RedisConnection {
         options: ConnectOptions,
         config: &Config,
     ) -> Result<Begun<'_>> {
-        let parts = options.parts()?;
+        if config.is_in_background {
+            return Self::connect(executor, dialer, options, config).await.map(Begun::Connected);
+        }
+        let (attempt, parts) = (ConnectAttempt::new(executor, dialer, config), options.parts()?);
         match Servers::of(&parts)? {
-            Servers::One(target) if !config.is_in_background => {
-                let attempt = ConnectAttempt::new(executor, dialer, config);
+            Servers::One(target) => {
                 let target = Arc::new(target);
                 let link = attempt.link(Arc::new(target.clone())).taking_calls_early();
                 let (connection, made) = attempt.begin_at_server(Arc::new(link), target, parts.announced);
                 Ok(Begun::Early(connection, made.boxed()))
             }
-            _ => Self::connect(executor, dialer, options, config).await.map(Begun::Connected),
+            servers => attempt.connect(servers, parts.announced).await.map(Begun::Connected),
         }
     }
 
@@ -82,11 +84,7 @@ impl RedisConnection {
     ) -> Result<Self> {
         let attempt = ConnectAttempt::new(executor, dialer, config);
         let parts = options.parts()?;
-        match Servers::of(&parts)? {
-            Servers::One(target) => attempt.connect_to_server(target, parts.announced).await,
-            Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await,
-            Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await,
-        }
+        attempt.connect(Servers::of(&parts)?, parts.announced).await
     }
 
     fn over(servers: impl Connection, primaries: Primaries) -> Self {
@@ -127,6 +125,14 @@ impl<'a> ConnectAttempt<'a> {
 
     fn link(&self, locate: Arc<dyn Locate>) -> Link {
         Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed)
+    }
+
+    async fn connect(self, servers: Servers, announced: AddressMap) -> Result<RedisConnection> {
+        match servers {
+            Servers::One(target) => self.connect_to_server(target, announced).await,
+            Servers::Sentinels(setup) => self.connect_by_sentinels(setup).await,
+            Servers::Cluster(seeds) => self.connect_to_cluster(seeds).await,
+        }
     }
 
     async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<RedisConnection> {

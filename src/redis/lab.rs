@@ -33,9 +33,11 @@ use crate::tuning::RECONNECT;
 
 pub(super) use self::named::Named;
 pub(super) use self::node::{FakeNode, Said, push};
+pub(super) use self::rotating::Rotating;
 
 mod named;
 mod node;
+mod rotating;
 
 pub(super) type Connecting = oneshot::Receiver<std::result::Result<Vec<Warning>, Failure>>;
 pub(super) type Tasks = FuturesUnordered<BoxFuture<'static, ()>>;

@@ -74,7 +74,7 @@ fn a_multiplexed_connection_does_not_come_back() {
     });
 }
 
-/// The messages that follow are missed, and nobody stays subscribed.
+/// The gap is reported, and then the server has no subscriber any more.
 #[test]
 fn a_lost_multiplexed_connection_tells_a_gap() {
     on_tokio(|executor| async move {

@@ -212,7 +212,8 @@ async fn waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica(
         held.release().await.unwrap();
         env.soon("the waiter", waiter).await.unwrap().release().await.unwrap();
     }
-    // A clean-up of what may have been sent twice goes on after the release, and the servers end with the test.
+    // Clean-ups of requests that may have been sent twice run after the release. They need the servers, which end with
+    // the test.
     join_all(clients.iter().map(|client| client.close())).await;
 }
 

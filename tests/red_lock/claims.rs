@@ -200,7 +200,7 @@ async fn a_turn_that_is_being_released_is_not_renewed(env: Env) {
     masters.nothing_is_left().await;
 }
 
-/// Its program was killed. A claim sees the ticket, and not that nobody listens.
+/// The program of the waiter was killed. A claim sees only that there is a ticket.
 async fn a_try_is_served_although_a_waiter_that_is_gone_has_a_ticket(env: Env) {
     let masters = Masters::three(&env);
     let (one, other) = (masters.program().await, masters.program().await);
@@ -230,7 +230,7 @@ async fn a_try_is_served_although_a_waiter_that_is_gone_has_a_ticket(env: Env) {
     guard.expect("nobody has it").release().await.unwrap();
 }
 
-/// One has the turn, and the other one two of the votes.
+/// One try has the turn, and the other has two of the three votes.
 async fn of_two_tries_at_the_same_time_one_is_served(env: Env) {
     let masters = Masters::three(&env);
     let (one, other) = (masters.program().await, masters.program().await);
@@ -252,7 +252,7 @@ async fn of_two_tries_at_the_same_time_one_is_served(env: Env) {
     let second = tries(&other);
     has("vote", 1).await;
     has("vote", 2).await;
-    // The first one hears that it has not got them when the second one has given them back.
+    // The first try learns that these votes are taken only after the second try has given them back.
     one.gates[1..].iter().for_each(|gate| gate.answer_after(ms(200)));
     one.gates[1..].iter().for_each(|gate| gate.thaw());
     env.sleep(ms(50)).await;

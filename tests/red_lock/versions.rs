@@ -132,7 +132,7 @@ impl Released for bowline::LockGuard {
     }
 }
 
-/// The first master has lost the vote, which would tell, and the turn is in the way there.
+/// The first master has lost its vote, so it cannot tell of the other set. The turn is taken there.
 async fn another_set_is_told_although_the_turn_is_taken(env: Env) {
     let masters = Masters::start(&env, 4);
     let first = program(&masters, &[0, 1, 2], 1).await;

@@ -116,7 +116,7 @@ fn a_second_signal_ends_a_release_that_hangs() {
     }
 }
 
-/// Nothing ends the lookup of a name, and the name server gives no answer.
+/// A name lookup cannot be cancelled, and this one gets no answer.
 #[test]
 fn a_lookup_without_an_answer_delays_no_end() {
     let traces = Traces::new();

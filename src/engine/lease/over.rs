@@ -28,7 +28,7 @@ impl Hold {
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
     /// wakers.
     pub(crate) fn notify_over(&self) {
-        // After a hand-off in place, the hold is the next guard's, and nobody watches it.
+        // A hold that was handed off in place belongs to the next guard. No task waits for its end yet.
         if let LeaseState::Held { .. } = self.state.load() {
             return;
         }

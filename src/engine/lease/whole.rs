@@ -13,17 +13,20 @@ pub(crate) trait Whole: fmt::Debug + Send + Sync {
     fn part_closed(&self);
 }
 
-/// What a hold is a part of, if it is.
+/// What a hold is a part of, if it is. On the heap, because most holds are a part of nothing.
 #[derive(Debug, Default)]
-pub(super) struct PartOf {
-    whole: OnceLock<Weak<dyn Whole>>,
-    /// Dropped after the tables are unlocked. It may be the last reference, whose drop locks tables.
+pub(super) struct PartOf(OnceLock<Box<Part>>);
+
+#[derive(Debug)]
+struct Part {
+    whole: Weak<dyn Whole>,
+    /// A reference that is kept until the tables are unlocked, because dropping the last one locks tables.
     told: Mutex<Option<Arc<dyn Whole>>>,
 }
 
 impl PartOf {
     pub(super) fn set(&self, whole: Weak<dyn Whole>) {
-        let _ = self.whole.set(whole);
+        let _ = self.0.set(Box::new(Part { whole, told: Mutex::default() }));
         // The other thread closes the part and then looks for the whole. This one then looks at the part.
         fence(Ordering::SeqCst);
     }
@@ -31,16 +34,18 @@ impl PartOf {
     /// Must be followed by [`let_go`](Self::let_go).
     pub(super) fn tell_closed(&self) {
         fence(Ordering::SeqCst);
-        if let Some(whole) = self.whole.get().and_then(Weak::upgrade) {
+        if let Some(part) = self.0.get()
+            && let Some(whole) = part.whole.upgrade()
+        {
             whole.part_closed();
-            *lock(&self.told) = Some(whole);
+            *lock(&part.told) = Some(whole);
         }
     }
 
     /// Called with no tables locked.
     pub(super) fn let_go(&self) {
-        if self.whole.get().is_some() {
-            let told = lock(&self.told).take();
+        if let Some(part) = self.0.get() {
+            let told = lock(&part.told).take();
             drop(told);
         }
     }
@@ -66,7 +71,7 @@ mod tests {
         }
     }
 
-    /// Its drop would lock what is locked.
+    /// Dropping it would lock tables that are locked already.
     #[test]
     fn the_last_reference_is_kept_while_tables_are_locked() {
         let whole = Arc::new(Told::default());

@@ -1,5 +1,4 @@
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -14,6 +13,7 @@ use crate::protocol::token::Token;
 use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::leaving::Rest;
 use crate::red_lock::masters::tests::{SECOND, Three};
+use crate::wakers::woken::Woken;
 
 /// A hold without votes that lasts for this long, and its task, which is not run.
 pub(in crate::red_lock) fn task(three: &Three, lasts: Duration) -> QuorumTask {
@@ -69,7 +69,7 @@ fn a_hold_ends_with_the_clients_of_its_votes() {
     }
 }
 
-/// Votes that end for another reason have ended at their servers, or will at the deadline.
+/// A vote that is lost for another reason is not given back early, so the hold may go on until its deadline.
 #[test]
 fn a_hold_does_not_end_at_once_with_other_votes() {
     let three = Three::durable();
@@ -107,7 +107,7 @@ fn a_vote_that_comes_after_the_release_is_given_up() {
     }
 }
 
-/// A release that comes before the task has counted, or the drop of the guard.
+/// A release ends the hold, or the drop of its guard, or the end of the runtime.
 #[test]
 fn a_loss_is_told_whoever_ends_the_hold() {
     for ends in ["release", "drop", "shutdown"] {
@@ -121,10 +121,9 @@ fn a_loss_is_told_whoever_ends_the_hold() {
             assert!(task.quorum.regain(n, Slot::voted(vote, None)).is_ok());
         }
         let (quorum, before) = (task.quorum.clone(), three.masters.stats().lost);
-        let woken = Arc::new(CountsWakes(AtomicU32::new(0)));
-        let waker = Waker::from(woken.clone());
+        let woken = Arc::<Woken>::default();
         let mut waits = pin!(quorum.hold.lost());
-        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&woken.waker())).is_pending());
         votes[1..].iter().for_each(|vote| assert!(vote.set_lost(Loss::Closed)));
         let end = match ends {
             "release" => quorum.clone().release().map(drop).boxed(),
@@ -139,17 +138,9 @@ fn a_loss_is_told_whoever_ends_the_hold() {
                 ready(()).boxed()
             }
         };
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "{ends}");
+        assert_eq!(woken.count(), 1, "{ends}");
         assert_eq!(three.masters.stats().lost - before, 1, "{ends}");
         assert_eq!(waits.now_or_never(), Some(Loss::Closed));
         drop(end);
-    }
-}
-
-struct CountsWakes(AtomicU32);
-
-impl Wake for CountsWakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

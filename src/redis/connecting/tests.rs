@@ -3,10 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
+use futures::future::Either;
 
-use super::super::lab::{FakeNode, Lab, Said, Tasks, ms};
-use super::super::login::{Credentials, Login};
+use super::super::lab::{FakeNode, Lab, Rotating, Said, Tasks, ms};
 use super::*;
 use crate::client::Client;
 use crate::connect;
@@ -119,15 +118,6 @@ fn a_refused_call_is_the_error() {
     assert_eq!(scene.node.sockets(), []);
 }
 
-struct Rotating(AtomicUsize);
-
-#[async_trait]
-impl Credentials for Rotating {
-    async fn login(&self, _: Option<&Login>) -> std::result::Result<Login, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(Login::new("u", self.0.fetch_add(1, Ordering::SeqCst).to_string()))
-    }
-}
-
 /// The default user may run scripts before any login. What the other user may do is found out with the second login.
 #[test]
 fn what_was_sent_behind_a_refused_login_does_not_count() {
@@ -138,7 +128,7 @@ fn what_was_sent_behind_a_refused_login_does_not_count() {
             "EVAL" | "EVALSHA" if socket == 1 => Some(default_user),
             _ => None,
         });
-        let options = ConnectOptions::new("redis://h:1").credentials(Rotating(AtomicUsize::new(0)));
+        let options = ConnectOptions::new("redis://h:1").credentials(Rotating::default());
         let _client = scene.connect(options).unwrap();
         let called = scene.called();
         assert_eq!((called[..2].to_vec(), called[2..].to_vec()), (vec![1, 1], vec![3, 3]), "{default_user}");
@@ -235,5 +225,25 @@ fn a_server_that_hangs_up_is_asked_once_more() {
             None => assert!(client.is_ok(), "{client:?}"),
         }
         assert_eq!(scene.called(), called);
+    }
+}
+
+/// The connections end with the future, whichever of them has come how far.
+#[test]
+fn a_connect_that_is_dropped_leaves_nothing() {
+    for after in (0..10).chain(11..20) {
+        let mut scene = Scene::new();
+        *lock(&scene.node.round_trip) = ms(10);
+        let lab = Arc::clone(&scene.lab);
+        let connecting = connect::client(lab.clone(), lab, "redis://h:1".into(), Config::default(), |connection| {
+            Arc::new(connection)
+        });
+        let dropped = scene.lab.sleep(ms(after));
+        let outcome = select(connecting.boxed(), dropped);
+        let is_early = matches!(scene.lab.run(&mut scene.tasks, outcome), Either::Right(_));
+        assert_eq!(is_early, after < 10, "{after}");
+        scene.sleep(ms(50));
+        assert_eq!(scene.node.sockets(), [], "{after}");
+        assert_eq!(scene.tasks.len(), 0, "{after}");
     }
 }

@@ -16,8 +16,8 @@ use super::Link;
 use crate::runtime::{self, Executor};
 
 impl Link {
-    /// For a link whose first calls may be sent behind the login, before its answer is known. If the login or the check
-    /// of the server fails, no second attempt is made, and these calls are of no use.
+    /// For a link whose first calls may be sent behind the login, before its answer is known. Their answers count only
+    /// if [`confirm`](Self::confirm) keeps the connection.
     pub(in super::super) fn taking_calls_early(self) -> Self {
         Self { is_early: true, ..self }
     }
@@ -25,7 +25,7 @@ impl Link {
     /// Makes this the connection that calls are handed to. Returns its generation. `at_once`: its first login was
     /// accepted.
     pub(super) fn confirm(&self, fresh: &Fresh, at_once: bool) -> u64 {
-        // After a second login, what was taken up early was another connection.
+        // A second login uses another connection than the one that was taken up early.
         if self.is_early && at_once && self.is_current(1) {
             return 1;
         }
@@ -66,8 +66,8 @@ impl Link {
         let made = async {
             let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes)).await;
             match made {
-                // It may have said why, as a server with too many clients does. But a socket that is written to after
-                // its end loses what was not read.
+                // A server with too many clients says so and hangs up. If early calls are written after that, the
+                // socket discards what was not read. The second attempt sends none, so it reads the reason.
                 Err(Failure::Io(_)) if self.is_early && progress.is_unanswered() => {
                     let wishes = Wishes::default();
                     let made = handshake::connect(target.clone(), dialer, executor, progress, (true, wishes)).await?;

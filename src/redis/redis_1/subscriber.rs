@@ -71,7 +71,7 @@ impl Source for Dedicated {
     #[expect(clippy::disallowed_methods, reason = "an adapter may draw a random name")]
     async fn open(&mut self, channel: &str, _: &Notices, _: &Arc<DialProgress>) -> Result<Socket, Failure> {
         if self.shared.is_gone() {
-            // Nothing would prove it any more.
+            // The application's connection is lost for good, so no socket can be proven.
             return pending().await;
         }
         let client = self.shared.clients.get(self.next % self.shared.clients.len().max(1));
@@ -139,7 +139,7 @@ impl Source for Dedicated {
             let own = select(read, heartbeat);
             matches!(select(own, pin!(self.shared.until_lost(*losses))).await, Either::Right(_))
         };
-        // Without a socket, the gap is told.
+        // A socket that is kept is no gap. Here the messages end, so the socket is dropped.
         (lapsed && !self.shared.is_gone()).then_some(socket)
     }
 

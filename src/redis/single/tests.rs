@@ -5,6 +5,7 @@ use futures::future::join;
 use super::super::lab::{FakeNode, Lab, Named, Said, Tasks, ms, push};
 use super::*;
 use crate::config::Config;
+use crate::connection::Reply;
 use crate::mutex::lock;
 use crate::protocol::Script;
 use crate::runtime::Executor;
@@ -113,4 +114,25 @@ fn subscriptions_do_not_all_come_back_at_the_same_moment() {
     }
     let [(_, first), (_, second)] = lock(&subscribed)[..] else { panic!("two have come back") };
     assert_ne!(first, second);
+}
+
+/// The server hangs up at the first login, and no call has noticed. The next call goes to the second connection.
+#[test]
+fn a_second_dial_takes_the_place_of_what_was_taken_up_early() {
+    let lab = Lab::new(&[1], 1);
+    let (node, mut tasks) = (Arc::clone(&lab.nodes[&1]), Tasks::new());
+    node.alone.store(true, Ordering::SeqCst);
+    let cut = Arc::clone(&node);
+    node.answers(move |socket, words| {
+        (socket == 1 && words[0] == "HELLO").then(|| {
+            cut.cut(1);
+            Said::Never
+        })
+    });
+    let link = Link::new(lab.clone(), lab.clone(), Arc::new(Named::new(1)), &Config::default(), 7);
+    let (single, connected) = Single::begin(Arc::new(link.taking_calls_early()));
+    assert!(lab.run(&mut tasks, connected).is_ok());
+    let call = Call::new(Script::all().next().unwrap(), &["a"], &[]);
+    assert_eq!(lab.run(&mut tasks, single.run(call)), Ok(Reply::Integer(1)));
+    assert_eq!((node.sockets(), single.reconnects()), (vec![2], 0));
 }

@@ -92,7 +92,7 @@ mod tests {
             let (before, waker) = (self.woken.load(Ordering::SeqCst), Waker::from(Arc::clone(self)));
             waits(&mut Context::from_waker(&waker));
             self.channels.look(change);
-            assert!(self.woken.load(Ordering::SeqCst) > before, "nobody is told");
+            assert!(self.woken.load(Ordering::SeqCst) > before, "the change wakes the waiter");
         }
     }
 

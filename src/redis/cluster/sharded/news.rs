@@ -1,5 +1,5 @@
-//! What the subscriptions are told when the table has changed. It is told after the table is unlocked, because the
-//! wakers of those who are told are foreign code, and may use the connection.
+//! What a change of the table sends to the subscriptions. It is sent after the table is unlocked: sending runs wakers,
+//! which are foreign code and may use the connection.
 
 use futures::channel::mpsc::UnboundedSender;
 

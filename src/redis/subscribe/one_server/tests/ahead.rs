@@ -1,11 +1,9 @@
 //! The stream that is dialled before its subscription, and the question that is asked before this is confirmed.
 
-use async_trait::async_trait;
-
 use super::super::super::super::dial::locate::Locate;
 use super::super::super::super::dial::wishes::Wishes;
+use super::super::super::super::lab::Rotating;
 use super::super::super::super::link::ahead::KEPT;
-use super::super::super::super::login::{Credentials, Login};
 use super::super::super::super::options::ConnectOptions;
 use super::super::super::super::single::Single;
 use super::super::super::super::url::target::Target;
@@ -208,17 +206,6 @@ fn an_answer_of_a_connection_that_is_lost_meanwhile_proves_nothing() {
     let mut subscription = subscribed.unwrap();
     assert_eq!((scene.link.current(), asked.load(Ordering::SeqCst)), (2, 2));
     assert!(scene.next_at_once(&mut subscription).is_none(), "it was proven by the second one from the beginning");
-}
-
-/// Gives another password each time.
-#[derive(Default)]
-struct Rotating(AtomicUsize);
-
-#[async_trait]
-impl Credentials for Rotating {
-    async fn login(&self, _: Option<&Login>) -> Result<Login, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(Login::new("u", self.0.fetch_add(1, Ordering::SeqCst).to_string()))
-    }
 }
 
 /// A server whose credentials change.
