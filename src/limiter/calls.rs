@@ -27,8 +27,8 @@ impl Calls {
         self.quota.for_call(operation, cost).map_err(|error| error.with_name(&named.name))
     }
 
-    /// Takes what the call costs, if the wait for it is at most `longest`, as that is when the request is sent. Nothing
-    /// is taken after that time for a caller that gives up then.
+    /// Takes what the call costs if the wait is at most `longest`, which is called when the request is sent. With
+    /// `gives_up`, the server takes nothing once that time has passed.
     pub(super) async fn take(
         &self,
         operation: &'static str,

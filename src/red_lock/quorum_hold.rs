@@ -67,13 +67,13 @@ impl QuorumHold {
         quorum
     }
 
-    /// From now on, the hold ends before its votes are given back because clients close.
+    /// Makes the vote a part of the hold. A client that closes ends the hold before it gives the vote back.
     fn has_part(self: &Arc<Self>, vote: &Hold) {
         let whole: Weak<Self> = Arc::downgrade(self);
         vote.set_part_of(whole);
     }
 
-    /// Stores a vote that the hold has got later. `Err` with the vote: the hold is over.
+    /// Stores a vote that a master has given after the grant. `Err` with the vote: the hold is over.
     pub(super) fn regain(self: &Arc<Self>, master: usize, slot: Slot) -> std::result::Result<(), Slot> {
         let vote = slot.vote.as_ref().map(|vote| vote.hold.clone());
         {
@@ -88,7 +88,7 @@ impl QuorumHold {
         Ok(())
     }
 
-    /// Marks the hold as lost, and tells it.
+    /// Marks the hold as lost, counts the loss and wakes the waiters.
     pub(super) fn lose(&self, loss: Loss) {
         if self.hold.set_lost(loss) {
             self.tell_lost(loss);
@@ -97,7 +97,7 @@ impl QuorumHold {
         }
     }
 
-    /// Tells that the hold was lost because clients have closed, if that was not told.
+    /// Counts a loss that closing clients have marked, and wakes the waiters. Does nothing the second time.
     pub(super) fn tell_closed(&self) {
         if self.closed.swap(false, Ordering::SeqCst) {
             self.tell_lost(Loss::Closed);

@@ -51,7 +51,7 @@ impl RedisConnection {
         Ok(Self { servers: Box::new(later), warnings: Arc::default(), primaries: None })
     }
 
-    /// Connects as [`connect`](Self::connect) does, but to one server only begins to.
+    /// Connects as [`connect`](Self::connect) does. For a single server, returns before the login is answered.
     pub(crate) async fn begin(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
@@ -92,7 +92,7 @@ impl RedisConnection {
     }
 }
 
-/// What connecting begins with.
+/// The result of [`RedisConnection::begin`].
 pub(crate) enum Begun<'a> {
     Connected(RedisConnection),
     /// A connection that is being made, and what becomes of it. What is sent over it now is sent behind its login.

@@ -8,8 +8,8 @@ use crate::mutex::lock;
 
 /// A hold with parts.
 pub(crate) trait Whole: fmt::Debug + Send + Sync {
-    /// The client of a part is closed, and gives the part back before its lease ends. Called before that, with the
-    /// client's tables locked: locks none of them, and wakes no task.
+    /// A client has closed, and is about to give back the part that it holds. Called with the client's tables locked.
+    /// Must lock no tables and wake no task.
     fn part_closed(&self);
 }
 
@@ -27,7 +27,8 @@ struct Part {
 impl PartOf {
     pub(super) fn set(&self, whole: Weak<dyn Whole>) {
         let _ = self.0.set(Box::new(Part { whole, told: Mutex::default() }));
-        // The other thread closes the part and then looks for the whole. This one then looks at the part.
+        // The caller reads the state of the part next. A thread that closes the part writes the state first and then
+        // looks for the whole. So one of the two threads sees what the other has written.
         fence(Ordering::SeqCst);
     }
 

@@ -75,7 +75,7 @@ async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -
         Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
     };
     let calls = calls.iter().zip(answered);
-    // Time has passed: for a link that did not come, or until the answers.
+    // The clock is read anew, because the first attempt has taken time.
     join_all(calls.map(|(call, answered)| follow(router, way, call, answered, (limit, None)))).await
 }
 

@@ -107,7 +107,7 @@ fn a_refused_login_ends_the_attempt() {
     assert_eq!(scene.node.sockets(), []);
 }
 
-/// The check was made once, and the server's refusal is told.
+/// The check is not repeated, and the error is the server's refusal.
 #[test]
 fn a_refused_call_is_the_error() {
     let mut scene = Scene::new();
@@ -135,7 +135,7 @@ fn what_was_sent_behind_a_refused_login_does_not_count() {
     }
 }
 
-/// A connection that its calls have given up is used once more after the login.
+/// The early calls give the connection up. It is taken up again after the login.
 #[test]
 fn a_call_that_finds_a_replica_is_made_again() {
     let mut scene = Scene::new();
@@ -228,7 +228,7 @@ fn a_server_that_hangs_up_is_asked_once_more() {
     }
 }
 
-/// The connections end with the future, whichever of them has come how far.
+/// Dropping the future closes both connections, at any moment.
 #[test]
 fn a_connect_that_is_dropped_leaves_nothing() {
     for after in (0..10).chain(11..20) {

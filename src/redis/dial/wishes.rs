@@ -25,7 +25,7 @@ pub(in crate::redis) struct Wishes<'a> {
     pub(in crate::redis) beside: Option<Beside<'a>>,
 }
 
-/// Is given the connection. What it sends is executed after the login and the commands.
+/// Begins when the commands are sent. The calls that it makes over the connection are executed after them.
 pub(in crate::redis) type Beside<'a> = Box<dyn FnOnce(MultiplexedConnection) -> BoxFuture<'a, ()> + Send + 'a>;
 
 impl Wishes<'_> {

@@ -115,7 +115,7 @@ impl FakeNode {
         let (pushes, mut pushed) = mpsc::unbounded();
         lock(&self.sockets).insert(socket, pushes);
         let (mut unread, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
-        // What is on its way, with the time at which it arrives.
+        // Bytes that are on their way, with the times at which they arrive.
         let mut sent = VecDeque::new();
         loop {
             let arrives = OptionFuture::from(sent.front().map(|(at, _)| self.until(*at)));

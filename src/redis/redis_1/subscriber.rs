@@ -139,7 +139,7 @@ impl Source for Dedicated {
             let own = select(read, heartbeat);
             matches!(select(own, pin!(self.shared.until_lost(*losses))).await, Either::Right(_))
         };
-        // A socket that is kept is no gap. Here the messages end, so the socket is dropped.
+        // The keeper reports a gap only if it gets no socket back. Here the messages end, so it gets none.
         (lapsed && !self.shared.is_gone()).then_some(socket)
     }
 

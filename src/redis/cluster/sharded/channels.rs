@@ -87,7 +87,7 @@ mod tests {
     }
 
     impl Uses {
-        /// The change wakes the one who waits for this.
+        /// Polls with `waits`, and checks that the change wakes.
         fn wakes(self: &Arc<Self>, waits: impl FnOnce(&mut Context<'_>), change: impl FnOnce(&mut Table)) {
             let (before, waker) = (self.woken.load(Ordering::SeqCst), Waker::from(Arc::clone(self)));
             waits(&mut Context::from_waker(&waker));

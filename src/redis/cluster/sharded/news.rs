@@ -7,7 +7,7 @@ use super::super::super::failure::Failure;
 use super::subscriber::{Confirm, Subscriber};
 use crate::connection::Notice;
 
-/// In the order in which it is told.
+/// In the order of sending.
 #[derive(Default)]
 pub(super) struct News(Vec<Told>);
 

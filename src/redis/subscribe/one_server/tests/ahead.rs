@@ -71,8 +71,8 @@ fn a_connection_and_a_subscription_take_a_round_trip_each() {
     assert_eq!(took, ms(100));
 }
 
-/// How long a subscription takes that is confirmed after 85 ms, where the login took `round_trip` ms. `answered` says
-/// after how many ms each question for a proof is answered, and whether the answer is a proof.
+/// How long it takes to subscribe if the server confirms after 85 ms. The login took `round_trip` ms. Each entry of
+/// `answered` is the delay of one answer in ms, and whether that answer proves the subscription.
 fn subscribed_after(round_trip: u64, answered: &'static [(u64, bool)]) -> Duration {
     let (mut scene, _single) = connected();
     scene.link.measured(ms(round_trip));
