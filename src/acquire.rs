@@ -158,7 +158,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
             };
             attempt = match turn {
                 Turn::Lead { since } => open(context, request, member.as_ref(), (since, began))?,
-                Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
+                Turn::Attempt(handoff) => PendingAttempt::resume(&**context, handoff),
                 Turn::Held { hold, budget, .. } => {
                     if hold.loss(began).is_some() {
                         // The member looked at it too late: the drop cleans up, and the member asks the server.
@@ -229,7 +229,7 @@ fn open<'a>(
     request: &Request,
     member: Option<&Member<'_>>,
     (since, now): (Option<Instant>, Instant),
-) -> Result<PendingAttempt<'a>> {
+) -> Result<PendingAttempt<&'a Context>> {
     let Request { keys, amount, lease, .. } = request;
     let opened = match member {
         Some(member) => member.open(request, now),

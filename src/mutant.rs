@@ -170,6 +170,8 @@ pub enum Mutant {
     RegainedVoteBarred,
     /// Votes that become no hold, such as those whose answers come too late, are not cancelled.
     UnusedVotesLeft,
+    /// Votes that are given after the release of their hold are kept.
+    LateVotesKept,
     /// The turn is handed over before the votes are released.
     TurnBeforeVotes,
     /// The votes of a master count however short a time ago the master has restarted.

@@ -15,6 +15,8 @@ use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 
 mod acquire;
+mod asking;
+mod ballot;
 mod claim;
 mod contended;
 mod count;
@@ -22,6 +24,7 @@ mod doubts;
 mod election;
 mod health;
 mod inspect;
+mod late;
 mod leaving;
 mod look;
 mod master;
@@ -38,6 +41,7 @@ mod state;
 mod stats;
 mod together;
 mod turn;
+mod voting;
 
 use master::Master;
 use masters::Masters;
@@ -70,6 +74,12 @@ pub use stats::RedLockStats;
 /// by. A program waits for its turn first if it has not heard of the first master for the longest lease, if it has the
 /// name already, or found it contended a moment ago.
 ///
+/// A grant waits for a majority of the masters. The votes of slower masters join the hold when they come, and an
+/// extension waits for them. Three answers are always waited for, for at most the
+/// [`node_timeout`](RedLockBuilder::node_timeout): that of the master which gives the turn; that of a master which has
+/// never answered before, because it could be one of the others; and, if the set of masters [has a
+/// name](RedLockBuilder::masters_version), those of all masters, because one may vote for another set.
+///
 /// # Guarantees
 /// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any
 ///   process that uses the same masters, the same prefixes and the same
@@ -84,8 +94,8 @@ pub use stats::RedLockStats;
 /// - Acquisitions queue in the order of arrival. If the first master fails, the order is lost once.
 /// - A program can start while a minority of masters is down, if its clients [connect in the
 ///   background](crate::ConfigBuilder::connect_in_background). Masters that were down are used once they are up.
-/// - A minority of masters that is down costs one [`node_timeout`](RedLockBuilder::node_timeout), and not one per
-///   acquisition.
+/// - A minority of masters that is down costs at most one [`node_timeout`](RedLockBuilder::node_timeout), and not one
+///   per acquisition.
 /// - Every future can be dropped at any point. Its turn and its votes are cancelled in the background, or end with the
 ///   lease.
 ///

@@ -1,5 +1,6 @@
 //! An attempt, as the future that waits for it sees it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,23 +15,25 @@ use crate::protocol::token::Token;
 
 /// An attempt whose outcome is not known yet. If it is dropped, it goes to the next member of its cohort. Without such
 /// a member it is abandoned, and its ticket or hold is removed from Redis in the background.
+///
+/// `C` is a reference to the context. An attempt that may outlive the future that has opened it has a counted one.
 #[derive(Debug)]
-pub(crate) struct PendingAttempt<'a> {
-    context: &'a Context,
+pub(crate) struct PendingAttempt<C: Deref<Target = Context>> {
+    context: C,
     pub(crate) state: AttemptHandoff,
     /// Whether the attempt must not go to another member when it is dropped.
     pub(crate) alone: bool,
     decided: bool,
 }
 
-impl<'a> PendingAttempt<'a> {
-    pub(crate) fn open(context: &'a Context, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
+impl<C: Deref<Target = Context>> PendingAttempt<C> {
+    pub(crate) fn open(context: C, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
         let id = context.engine.open(keys, amount, lease, context.now())?;
         Ok(Self::resume(context, AttemptHandoff::new(id, amount)))
     }
 
     /// Continues an open attempt.
-    pub(crate) fn resume(context: &'a Context, state: AttemptHandoff) -> Self {
+    pub(crate) fn resume(context: C, state: AttemptHandoff) -> Self {
         Self { context, state, alone: false, decided: false }
     }
 
@@ -87,7 +90,7 @@ impl<'a> PendingAttempt<'a> {
     }
 }
 
-impl Drop for PendingAttempt<'_> {
+impl<C: Deref<Target = Context>> Drop for PendingAttempt<C> {
     fn drop(&mut self) {
         if self.decided {
             return;

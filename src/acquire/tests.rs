@@ -72,15 +72,15 @@ impl Setup {
 #[test]
 fn an_attempt_without_effect_leaves_nothing_to_clean_up() {
     let setup = setup();
-    PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap().forget();
+    PendingAttempt::open(&*setup.context, &setup.keys, 1, LEASE).unwrap().forget();
     assert_eq!(setup.cleanups(), 0);
-    PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap().abandon();
+    PendingAttempt::open(&*setup.context, &setup.keys, 1, LEASE).unwrap().abandon();
     assert_eq!(setup.cleanups(), 1);
 }
 
 #[test]
 fn a_dropped_attempt_goes_to_the_next_member_unless_it_is_alone_or_decided() {
-    type End = fn(PendingAttempt<'_>);
+    type End = fn(PendingAttempt<&Context>);
     let ends: [(End, bool); 5] = [
         (|attempt| drop(attempt), true),
         (|mut attempt| attempt.alone = true, false),
@@ -92,7 +92,7 @@ fn a_dropped_attempt_goes_to_the_next_member_unless_it_is_alone_or_decided() {
         let setup = setup();
         let (handoff, second) = setup.open();
         let id = handoff.id;
-        end(PendingAttempt::resume(&setup.context, handoff));
+        end(PendingAttempt::resume(&*setup.context, handoff));
         let turn = setup.turn(second);
         let continues = matches!(&turn, Poll::Ready(Ok(Turn::Attempt(next))) if next.id == id);
         assert_eq!(continues, handed_on, "{n}: {turn:?}");

@@ -53,7 +53,7 @@ pub(crate) async fn stay(
     waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
     // Nothing is held. The lease only says how long the ticket lives without a heartbeat.
-    let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
+    let attempt = PendingAttempt::open(&**context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until, last);
     // On the heap: a waiting future would carry for hours what only a request needs.

@@ -25,7 +25,7 @@ use crate::protocol::reply::ServerMillis;
 /// An attempt, and what is needed to ask the server about it.
 pub(crate) struct Waiter<'a> {
     pub(crate) context: &'a Arc<Context>,
-    pub(crate) attempt: PendingAttempt<'a>,
+    pub(crate) attempt: PendingAttempt<&'a Context>,
     /// When the caller gives up.
     until: Option<Instant>,
     last: &'a LastFailure,
@@ -72,7 +72,7 @@ pub(crate) enum Asked<T> {
 impl<'a> Waiter<'a> {
     pub(crate) fn new(
         context: &'a Arc<Context>,
-        attempt: PendingAttempt<'a>,
+        attempt: PendingAttempt<&'a Context>,
         until: Option<Instant>,
         last: &'a LastFailure,
     ) -> Self {

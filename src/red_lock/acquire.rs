@@ -12,7 +12,7 @@
 //! | asks | `vote` to all masters that serve the name, with the token of the turn ([`elect`]) | granted if a majority took the lock and accepted the token; asks a second time if a majority took it, but masters have seen larger tokens; contested if other holds prevent a majority; otherwise asks again after a pause |
 //! | asks a second time | `vote` to the masters that took the lock, with a token larger than all that they have seen | granted; contested; or asks again after a pause |
 //! | is contested | `view` after each pause, which changes nothing ([`Masters::look`]) | asks, when a majority is free; waits for a turn anew if an earlier master serves the name again |
-//! | is granted | renewals of each vote, by the client of its master; `vote` with the token of the hold, to masters that have not voted ([`QuorumTask`]) | released by its owner; lost at its deadline, or when the clients are closed |
+//! | is granted, as soon as a majority has voted | the requests of the round that have no answer yet go on, and their votes join the hold ([`Late`](super::late::Late)); renewals of each vote, by the client of its master; `vote` with the token of the hold, to masters that have not voted ([`QuorumTask`]) | released by its owner; lost at its deadline, or when the clients are closed |
 //!
 //! No claim is made where it would most likely be refused ([`Contended`](super::contended::Contended)), nor while the
 //! clock of the first master is not known, by which it proposes a token.
@@ -25,10 +25,12 @@
 //!
 //! # What a dropped future leaves
 //! The turn is a [`HoldOwner`], whose drop releases it. Each vote that was asked for is an attempt in a `Ballot`, whose
-//! drop cancels it in the background. A round without a majority is dropped likewise. A master that cannot be reached
-//! keeps the vote until its lease ends. Once the hold is granted, its [`QuorumTask`] has the votes and the turn, and
-//! there is no await before the hold has an owner. The task releases the votes and then the turn, so that the next
-//! acquisition finds a majority free. If nobody waits for the turn, it goes with the vote of its master.
+//! drop cancels it in the background. If the hold is over before a late vote is known, its release is sent behind the
+//! request for it ([`Voting::give_back`](super::voting::Voting::give_back)). A round without a majority is dropped
+//! likewise. A master that cannot be reached keeps the vote until its lease ends. Once the hold is granted, its
+//! [`QuorumTask`] has the votes and the turn, and there is no await before the hold has an owner. The task releases the
+//! votes and then the turn, so that the next acquisition finds a majority free. If nobody waits for the turn, it goes
+//! with the vote of its master.
 //!
 //! # Why it is correct (`docs/quorum.md` tells how this was checked)
 //! - *At most one guard is valid.* Two majorities share a master, and its lock is taken for one hold at a time. Each
@@ -69,6 +71,7 @@ use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
+use crate::red_lock::ballot::Proposal;
 use crate::red_lock::claim::{Claim, claim};
 use crate::red_lock::count::{Lack, majority};
 use crate::red_lock::election::{Elected, Outcome, elect};
@@ -78,7 +81,6 @@ use crate::red_lock::own::Own;
 use crate::red_lock::patience::{Patience, reason, unavailable};
 use crate::red_lock::quorum_hold::QuorumHold;
 use crate::red_lock::quorum_task::QuorumTask;
-use crate::red_lock::round::Proposal;
 use crate::red_lock::turn::take_turn;
 use crate::tuning::{HOLD_ENDS, TRY_LOOKS, VOTE, VOTE_AGAIN};
 
@@ -146,11 +148,11 @@ async fn ask(
         match vote(masters, request, (turns, votes), (&turn, owner, elected), (patience, &mut contested, &mut looks))
             .await?
         {
-            Outcome::Held { votes: slots, until, token, term } => {
+            Outcome::Held { votes: slots, until, token, term, late } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let rest = Rest::new(masters, Some(turn), Some(own));
                 let quorum = QuorumHold::new(masters.clone(), Arc::new(hold), slots, rest);
-                QuorumTask::start(quorum.clone(), votes.to_vec());
+                QuorumTask::start(quorum.clone(), votes.to_vec(), late);
                 let hold = quorum.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: quorum as Arc<dyn Ends> }));
             }

@@ -12,10 +12,11 @@ use crate::hold::owner::HoldOwner;
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
+use crate::red_lock::ballot::{Proposal, TurnBallot};
 use crate::red_lock::count::majority;
 use crate::red_lock::election::{Elected, elect};
 use crate::red_lock::masters::Masters;
-use crate::red_lock::round::{Proposal, TurnAnswer, TurnBallot};
+use crate::red_lock::round::TurnAnswer;
 use crate::tuning::CONTENDED;
 
 /// What has come of a claim.
@@ -56,8 +57,9 @@ pub(super) async fn claim(
     let Some(ballot) = ballots.iter_mut().find(|ballot| ballot.master == first) else {
         return Ok(Claim::None);
     };
-    let attempt = PendingAttempt::open(masters.all[first].context(), &turns[first], 1, lease).map_err(closed)?;
-    ballot.turn = Some(TurnBallot { operation: request.operation, keys: &turns[first], attempt, lease });
+    let attempt =
+        PendingAttempt::open(masters.all[first].context().clone(), &turns[first], 1, lease).map_err(closed)?;
+    ballot.turn = Some(TurnBallot { operation: request.operation, keys: turns[first].clone(), attempt, lease });
     let proposal = Proposal { token, owner, granted: false, term: request.term(now), lease };
     Ok(match elect(masters, request, ballots, proposal).await? {
         (TurnAnswer::Granted(turn), elected) => Claim::Made { turn: Arc::new(turn), owner, elected },

@@ -7,10 +7,12 @@ use crate::acquire::request::Request;
 use crate::engine::lease::Term;
 use crate::error::{ErrorKind, Result};
 use crate::protocol::token::Token;
+use crate::red_lock::ballot::{Ballot, Proposal};
 use crate::red_lock::count::{Lack, Verdict, deadline, tally};
+use crate::red_lock::late::Late;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::quorum_hold::Slot;
-use crate::red_lock::round::{Ballot, Proposal, Round, TurnAnswer};
+use crate::red_lock::round::{Round, TurnAnswer, Until};
 
 /// The outcome of the votes during one turn.
 pub(super) enum Outcome {
@@ -19,6 +21,8 @@ pub(super) enum Outcome {
         until: Instant,
         token: Token,
         term: Term,
+        /// The requests that the majority did not wait for.
+        late: Option<Late>,
     },
     /// Others hold the lock, and the request does not wait.
     Busy,
@@ -34,24 +38,27 @@ pub(super) type Elected = std::result::Result<Outcome, Lack>;
 pub(super) async fn elect(
     masters: &Arc<Masters>,
     request: &Request,
-    ballots: Vec<Ballot<'_>>,
+    ballots: Vec<Ballot>,
     first: Proposal,
 ) -> Result<(TurnAnswer, Elected)> {
     let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
-    let mut round = masters.cast(ballots, first).await;
+    let mut round = masters.cast(ballots, first, Until::Majority).await;
     let turn = std::mem::take(&mut round.turn);
     masters.check_distinct(request.operation)?;
     check_other(masters, request, &round)?;
     if is_claim && !matches!(turn, TurnAnswer::Granted(_)) {
         return Ok((turn, Err(Lack::TooFew)));
     }
-    let (round, verdict, token) = second_round(masters, round, first).await;
+    let (mut round, verdict, token) = second_round(masters, round, first).await;
     check_other(masters, request, &round)?;
     let elected = match verdict {
-        Verdict::Held => match hold_votes(masters, round, token, first.term) {
-            Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
-            None => Err(Lack::TooFew),
-        },
+        Verdict::Held => {
+            let late = round.late.take();
+            match hold_votes(masters, round, token, first.term) {
+                Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term, late }),
+                None => Err(Lack::TooFew),
+            }
+        }
         Verdict::Contested(left) => Err(Lack::Contested(left)),
         Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew),
     };
@@ -60,7 +67,7 @@ pub(super) async fn elect(
 
 /// Fails if a master votes for programs with another set of masters. One such answer is enough: this master may be the
 /// only one that the two sets have in common.
-fn check_other(masters: &Masters, request: &Request, round: &Round<'_>) -> Result<()> {
+fn check_other(masters: &Masters, request: &Request, round: &Round) -> Result<()> {
     match &round.other {
         Some((n, other)) => Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other))),
         None => Ok(()),
@@ -69,22 +76,22 @@ fn check_other(masters: &Masters, request: &Request, round: &Round<'_>) -> Resul
 
 /// Runs a second round if masters have seen larger tokens. Returns the last round, its verdict and the token that it
 /// proposed.
-async fn second_round<'a>(masters: &Arc<Masters>, round: Round<'a>, first: Proposal) -> (Round<'a>, Verdict, Token) {
+async fn second_round(masters: &Arc<Masters>, round: Round, first: Proposal) -> (Round, Verdict, Token) {
     let all = masters.all.len();
-    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
+    let count = |round: &Round| tally(all, &round.answers(), masters.now(), first.lease);
     let verdict = count(&round);
     let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
     masters.change_stats(|stats| stats.second_rounds += 1);
     // Asks only masters that took the lock: while this attempt has the lock, no other hold can raise the counter.
     let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();
-    let round = masters.cast(taken, Proposal { token, ..first }).await;
+    let round = masters.cast(taken, Proposal { token, ..first }, Until::Majority).await;
     let verdict = count(&round);
     (round, verdict, token)
 }
 
 /// Turns the votes into holds of the clients, which renew them. `None`: too few are left, because a client was closed
 /// or leases ended meanwhile.
-fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
+fn hold_votes(masters: &Masters, round: Round, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
     let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
     // Once granted, the hold asks the others again.
     for cast in round.casts {

@@ -1,6 +1,7 @@
 //! The masters of a RedLock, and which of them answer.
 
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -30,13 +31,22 @@ pub(super) struct Masters {
     pub(super) settings: Settings,
     stats: Mutex<RedLockStats>,
     pub(super) contended: Mutex<Contended>,
+    /// How many holds have requests that their grant did not wait for.
+    pub(super) late: AtomicUsize,
     /// Notified when a master is marked as down, and when it answers again.
     pub(super) changed: Event,
 }
 
 impl Masters {
     pub(super) fn new(all: Vec<Master>, settings: Settings) -> Self {
-        Self { all, settings, stats: Mutex::default(), contended: Mutex::default(), changed: Event::new() }
+        Self {
+            all,
+            settings,
+            stats: Mutex::default(),
+            contended: Mutex::default(),
+            late: AtomicUsize::new(0),
+            changed: Event::new(),
+        }
     }
 
     pub(super) fn executor(&self) -> &Arc<dyn Executor> {

@@ -50,6 +50,10 @@ pub(super) struct QuorumHold {
     /// Set when closing clients have ended the hold, and cleared when its waiters are woken.
     closed: AtomicBool,
     is_ending: AtomicBool,
+    /// Whether votes may still come that the grant did not wait for.
+    awaits_votes: AtomicBool,
+    /// Notified when none is to come any more.
+    has_all: Event,
     /// Notified when the hold must end.
     end: Event,
     /// `None` once the hold is being ended, by its task or by the caller's release.
@@ -58,11 +62,20 @@ pub(super) struct QuorumHold {
 
 impl QuorumHold {
     pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>, rest: Rest) -> Arc<Self> {
-        let [closed, is_ending] = [false; 2].map(AtomicBool::new);
+        let [closed, is_ending, awaits_votes] = [false; 3].map(AtomicBool::new);
         let (rest, votes) =
             (Mutex::new(Some(rest)), slots.iter().filter_map(|slot| slot.vote.clone()).collect::<Vec<_>>());
-        let quorum =
-            Arc::new(Self { masters, hold, slots: Mutex::new(slots), closed, is_ending, end: Event::new(), rest });
+        let quorum = Arc::new(Self {
+            masters,
+            hold,
+            slots: Mutex::new(slots),
+            closed,
+            is_ending,
+            awaits_votes,
+            has_all: Event::new(),
+            end: Event::new(),
+            rest,
+        });
         votes.iter().for_each(|vote| quorum.has_part(&vote.hold));
         quorum
     }
@@ -86,6 +99,18 @@ impl QuorumHold {
         }
         vote.iter().for_each(|vote| self.has_part(vote));
         Ok(())
+    }
+
+    /// Votes may come that the grant did not wait for, until [`set_complete`](Self::set_complete).
+    pub(super) fn set_incomplete(&self) {
+        self.awaits_votes.store(true, Ordering::SeqCst);
+    }
+
+    /// No vote is to come any more that the grant did not wait for.
+    pub(super) fn set_complete(&self) {
+        if self.awaits_votes.swap(false, Ordering::SeqCst) {
+            self.has_all.notify(usize::MAX);
+        }
     }
 
     /// Marks the hold as lost, counts the loss and wakes the waiters.
@@ -187,6 +212,8 @@ impl Ends for QuorumHold {
                     format!("the lease is longer than the longest_lease of {:?}", masters.settings.longest_lease);
                 return Err(self.error(ErrorKind::InvalidInput, OPERATION).with_reason(reason));
             }
+            // A vote that comes later would not be extended.
+            until(&self.has_all, || (!self.awaits_votes.load(Ordering::SeqCst)).then_some(())).await;
             let votes: Vec<Arc<HoldOwner>> = lock(&self.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
             let limit = masters.node_timeout(lease);
             let extended = together(masters.executor(), limit, votes.iter().map(|vote| extend(vote, lease))).await;

@@ -4,16 +4,19 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use futures::future::{Either, pending, select};
+use futures::future::{Either, join, pending, select};
 use futures::stream::FuturesUnordered;
 
 use crate::engine::lease::{Loss, Term};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::protocol::key::Keys;
+use crate::red_lock::asking::Returned;
+use crate::red_lock::ballot::Proposal;
+use crate::red_lock::late::Late;
 use crate::red_lock::leaving::let_go;
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
-use crate::red_lock::round::{Cast, Proposal};
+use crate::red_lock::round::{Cast, Until};
 use crate::runtime::timeout;
 use crate::tuning::VOTE_COUNTS;
 
@@ -23,45 +26,97 @@ pub(super) struct QuorumTask {
     keys: Vec<Arc<Keys>>,
 }
 
+/// What a hold has to do next.
+enum Next {
+    /// It must end.
+    Ended,
+    /// A master has answered that the grant did not wait for. `None`: no other answer is to come.
+    Answer(Option<Returned>),
+    CountDue,
+}
+
 impl QuorumTask {
     /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>) {
+    /// `late` are the requests that the grant did not wait for.
+    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, late: Option<Late>) {
+        if late.is_some() {
+            quorum.set_incomplete();
+        }
         let executor = quorum.masters.executor().clone();
         let task = Self { quorum, keys };
-        executor.spawn(Box::pin(task.run()));
+        executor.spawn(Box::pin(task.run(late)));
     }
 
-    async fn run(self) {
-        self.keep().await;
+    async fn run(self, late: Option<Late>) {
+        let late = self.keep(late).await;
+        self.quorum.set_complete();
         // Closing clients may have ended the hold since the last count.
         self.quorum.tell_closed();
-        // If a release has taken it, that release ends the hold.
-        if let Some(rest) = self.quorum.take_rest() {
-            let (_, late) = let_go(self.quorum.end_with(rest)).await;
+        let give_back = async {
             if let Some(late) = late {
+                late.give_back().await;
+            }
+        };
+        // If a release has taken it, that release ends the hold.
+        let rest = self.quorum.take_rest();
+        let end = async {
+            if let Some(rest) = rest
+                && let (_, Some(late)) = let_go(self.quorum.end_with(rest)).await
+            {
                 late.await;
             }
-        }
+        };
+        join(give_back, end).await;
     }
 
-    /// Returns when the hold must end or is lost.
-    async fn keep(&self) {
+    /// Returns when the hold must end or is lost, with the requests that have no answer yet.
+    async fn keep(&self, mut late: Option<Late>) -> Option<Late> {
         let quorum = &*self.quorum;
         let is_renewed = quorum.hold.term != Term::Fixed;
         loop {
-            if let Either::Left(_) = select(pin!(quorum.ended()), pin!(self.pause())).await {
-                return;
+            match self.next(&mut late).await {
+                Next::Ended => return late,
+                Next::Answer(Some(returned)) => {
+                    if let Some(cast) = returned.cast {
+                        self.take(cast);
+                    }
+                    continue;
+                }
+                Next::Answer(None) => {
+                    late = None;
+                    quorum.set_complete();
+                    continue;
+                }
+                Next::CountDue => {}
             }
             self.count();
             if quorum.hold.deadline().is_none() {
-                return;
+                return late;
+            }
+            // A vote that was asked for is not asked for again.
+            if late.is_some() {
+                continue;
             }
             // The requests end at the deadline, because a loss is signalled then.
             let left = quorum.hold.remaining(quorum.masters.now());
             let regained = async { timeout(quorum.masters.executor(), left, self.regain()).await };
             if is_renewed && let Either::Left(_) = select(pin!(quorum.ended()), pin!(regained)).await {
-                return;
+                return None;
             }
+        }
+    }
+
+    async fn next(&self, late: &mut Option<Late>) -> Next {
+        let answer = async {
+            match late {
+                Some(late) => late.next().await,
+                None => pending().await,
+            }
+        };
+        match select(pin!(self.quorum.ended()), select(pin!(answer), pin!(self.pause()))).await {
+            Either::Left(_) => Next::Ended,
+            Either::Right((Either::Left((returned, _)), _)) => Next::Answer(returned),
+            Either::Right((Either::Right(_), _)) => Next::CountDue,
         }
     }
 
@@ -137,29 +192,31 @@ impl QuorumTask {
         }
         let proposal = Proposal { token, owner: hold.id, granted, term: hold.term, lease: hold.lease };
         let ballots = masters.ballots(&self.keys, missing.into_iter(), hold.lease);
-        for cast in masters.cast(ballots, proposal).await.casts {
-            self.set_regained(cast);
+        for cast in masters.cast(ballots, proposal, Until::All).await.casts {
+            if self.take(cast) {
+                masters.change_stats(|stats| stats.votes_regained += 1);
+            }
         }
     }
 
-    fn set_regained(&self, cast: Cast<'_>) {
+    /// Adds a vote that was given after the grant. `false`: it is none, or the hold is over.
+    fn take(&self, cast: Cast) -> bool {
         let QuorumHold { masters, hold, .. } = &*self.quorum;
         let master = cast.ballot.master;
         // A client that has just connected may lead to a server that has voted already. The drop cancels the second
         // vote.
         if masters.check_distinct("renew").is_err() {
-            return;
+            return false;
         }
         // Without a vote, the next count asks for it again.
-        let Some(slot) = cast.hold(masters, hold.token(), hold.term) else { return };
-        if self.quorum.regain(master, slot).is_ok() {
-            masters.change_stats(|stats| stats.votes_regained += 1);
-        }
+        let Some(slot) = cast.hold(masters, hold.token(), hold.term) else { return false };
+        self.quorum.regain(master, slot).is_ok()
     }
 }
 
 impl Drop for QuorumTask {
     fn drop(&mut self) {
+        self.quorum.set_complete();
         self.quorum.tell_closed();
         // If nobody has taken it, the hold was neither released nor lost: the runtime has dropped the task.
         if let Some(rest) = self.quorum.take_rest() {

@@ -45,14 +45,14 @@ impl RedLockBuilder {
         }
     }
 
-    /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease and
-    /// of the [`retry_timeout`](crate::ConfigBuilder::retry_timeout), so that silent masters leave time for the others.
-    /// The default is 500 ms.
+    /// How long an acquisition waits for the answer of one master if it needs it: 1 ms to 60 s, and at most a quarter
+    /// of the lease and of the [`retry_timeout`](crate::ConfigBuilder::retry_timeout), so that silent masters leave
+    /// time for the others. The default is 500 ms.
     ///
     /// Set it well above the time of a round trip. A master that does not answer in time is not asked again before it
-    /// has answered a probe in the background, so its silence costs this time once, and not once per acquisition. If
-    /// the lease or the `retry_timeout` leaves less time, a master that is late is passed over for that name only,
-    /// until the probe has been answered.
+    /// has answered a probe in the background, so its silence costs this time at most once, and not once per
+    /// acquisition. If the lease or the `retry_timeout` leaves less time, a master that is late is passed over for that
+    /// name only, until the probe has been answered.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = timeout;
         self

@@ -71,6 +71,11 @@ impl Standing {
         (passed < longest).then(|| Token::new(micros).after(passed))
     }
 
+    /// Whether any process of the server was heard of.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
     /// Whether it is the first process of the server that was heard of.
     pub(super) fn is_first(&self) -> bool {
         !self.is_later

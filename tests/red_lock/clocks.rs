@@ -56,8 +56,7 @@ async fn a_request_that_a_clock_makes_late_is_sent_again_at_once(env: Env) {
     let votes = ["lock_vote_claim", "lock_vote", "lock_vote"];
     let votes: Vec<_> = program.counts.iter().zip(votes).map(|(counts, script)| counts.of(script)).collect();
     assert_eq!(votes, [2, 2, 2]);
-    let state = program.locks.inspect("a").await.unwrap();
-    assert!(state.masters.iter().all(|master| master.vote.is_some()), "{state:?}");
+    masters.all_vote(&program, "a").await;
     guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }

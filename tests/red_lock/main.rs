@@ -27,6 +27,7 @@ mod late;
 mod masters;
 mod processes;
 mod refusals;
+mod slow;
 mod turns;
 mod versions;
 mod votes;

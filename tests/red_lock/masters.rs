@@ -100,6 +100,16 @@ impl Masters {
         keys.filter(|key| !key.ends_with(":fence") && !key.contains(":client:{labels}")).collect()
     }
 
+    /// A grant waits for a majority only.
+    pub(crate) async fn all_vote(&self, program: &Program, name: &str) {
+        self.env
+            .eventually("all have voted", async || {
+                let state = program.locks.inspect(name).await.unwrap();
+                state.masters.iter().all(|master| master.vote.is_some())
+            })
+            .await;
+    }
+
     pub(crate) async fn nothing_is_left(&self) {
         let start = self.env.now();
         while !self.keys().is_empty() {

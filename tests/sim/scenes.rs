@@ -156,6 +156,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("young_votes", |stage| Box::pin(masters::young_votes(stage))),
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
+    ("vote_after_release", |stage| Box::pin(masters::vote_after_release(stage))),
     ("once_in_a_period", |stage| Box::pin(once::in_a_period(stage))),
     ("once_by_cron", |stage| Box::pin(once::by_cron(stage))),
     ("once_in_failovers", |stage| Box::pin(once::in_failovers(stage))),

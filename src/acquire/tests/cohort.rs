@@ -233,7 +233,7 @@ fn a_request_may_be_executed_until_its_caller_gives_up() {
     let sent = setup.context.now();
     let retry_timeout = setup.context.config.retry_timeout;
     let not_after = |until, left| {
-        let attempt = PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap();
+        let attempt = PendingAttempt::open(&*setup.context, &setup.keys, 1, LEASE).unwrap();
         let retry = setup.context.retry_from("lock", &setup.keys, sent + left - retry_timeout);
         Waiter::new(&setup.context, attempt, until, &LastFailure::default()).not_after(sent, &retry)
     };

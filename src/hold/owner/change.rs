@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{HoldOwner, check_not_lost, lost_error};
 use crate::acquire::confirm::confirm;
 use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
+use crate::context::Context;
 use crate::engine::lease::{Loss, Term};
 use crate::error::Result;
 use crate::mutant::{self, Mutant};
@@ -31,7 +32,7 @@ impl HoldOwner {
         let _rest_ending = rest.as_ref().map(|rest| context.engine.ending(&rest.hold, context.now()));
         // A fixed lease begins again. A lease that was extended is not shortened.
         let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
-        let Ok(mut pending) = PendingAttempt::open(context, &old.keys, amount, lease) else {
+        let Ok(mut pending) = PendingAttempt::open(&**context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
@@ -83,7 +84,7 @@ impl HoldOwner {
         operation: &'static str,
         lease: Duration,
         rest: Option<AttemptId>,
-        pending: &mut PendingAttempt<'_>,
+        pending: &mut PendingAttempt<&Context>,
     ) -> Result<NewHold> {
         let (context, old) = (self.context().clone(), self.hold.clone());
         let mut retry = context.retry(operation, &old.keys);

@@ -100,7 +100,7 @@ fn a_vote_that_comes_after_the_release_is_given_up() {
         let validity = Validity { until: now + 30 * SECOND, from: None };
         let cast = Cast { ballot, answer: VoteAnswer::Accepted(validity), sent: now, lease: 30 * SECOND };
         let release = is_released.then(|| task.quorum.clone().release());
-        task.set_regained(cast);
+        task.take(cast);
         assert_eq!(lock(&task.quorum.slots)[0].vote.is_none(), is_released);
         assert_eq!(three.setups[0].context.engine.stats().held, u64::from(!is_released), "it is renewed");
         drop(release);
@@ -129,7 +129,7 @@ fn a_loss_is_told_whoever_ends_the_hold() {
             "release" => quorum.clone().release().map(drop).boxed(),
             "drop" => {
                 quorum.release_later();
-                let mut end = task.run().boxed();
+                let mut end = task.run(None).boxed();
                 assert!(end.poll_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
                 end
             }

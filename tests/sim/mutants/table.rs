@@ -461,6 +461,7 @@ pub const MUTANTS: &[Row] = &[
     rust("vote_regained_with_fresh_token", Mutant::VoteRegainedWithFreshToken, scene("regained_vote"), I2),
     rust("regained_vote_barred", Mutant::RegainedVoteBarred, scene("barred_vote"), I3),
     rust("unused_votes_left", Mutant::UnusedVotesLeft, scene("late_vote"), I3),
+    rust("late_votes_kept", Mutant::LateVotesKept, scene("vote_after_release"), I3),
     rust("turn_before_votes", Mutant::TurnBeforeVotes, scene("early_turn"), I3),
 
     lua("claim_passes_the_queue", &[(

@@ -181,6 +181,25 @@ pub async fn late_vote(mut stage: Stage) -> Played {
     next.map(drop).map_err(|error| error.to_string())
 }
 
+/// A hold is released before a slow master has voted for it. The majority of the next hold needs that master.
+pub async fn vote_after_release(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let one = enter_with(&mut stage, &fleet, 1, LONG).await;
+    let other = enter_with(&mut stage, &fleet, 2, LONG).await;
+    // A grant waits for masters that have never answered.
+    let heard = one.lock("heard of").await.map_err(|error| error.to_string())?;
+    heard.release().await.map_err(|error| error.to_string())?;
+    fleet.slow_down(2, NODE_TIMEOUT / 4, LEASE);
+    let asked = stage.machine.now();
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    must(stage.machine.now() - asked < NODE_TIMEOUT / 2, "a grant waits for a slow master")?;
+    guard.release().await.map_err(|error| error.to_string())?;
+    fleet.cut_off(1, LONG);
+    let waiting = stage.spawn(2, other.lock(NAME).into_future());
+    let next = stage.within(LONG / 3, "I3 a vote for a hold that is over is in the way", waiting).await?;
+    next.map(drop).map_err(|error| error.to_string())
+}
+
 /// A hold loses its majority, now and then while it asks a slow master for a vote.
 pub async fn late_loss(mut stage: Stage) -> Played {
     let (fleet, lease) = (three(&stage), 2 * LEASE / 3);

@@ -1,0 +1,148 @@
+//! Masters that are slower than a majority: no grant waits for them.
+
+use crate::masters::{Masters, Program, ms};
+use crate::on_masters;
+use crate::support::env::Env;
+
+on_masters! {
+    a_grant_does_not_wait_for_a_slow_master,
+    a_vote_that_comes_after_the_release_is_released_with_the_others,
+    a_vote_that_was_overtaken_by_its_release_is_cancelled,
+    a_master_that_is_not_known_is_waited_for,
+    programs_that_name_their_masters_wait_for_all,
+    a_claim_waits_for_its_turn,
+    an_extension_waits_for_all_votes,
+    a_vote_is_asked_for_once_until_its_time_is_over,
+}
+
+/// A program whose requests have a time limit of 5 s, which a slow master does not reach. It has heard of all masters.
+async fn patient(masters: &Masters) -> Program {
+    let config =
+        |config: bowline::ConfigBuilder| config.lease(ms(60_000)).command_timeout(ms(10_000)).retry_timeout(ms(60_000));
+    let program = masters.program_with(config, |builder| builder.durable(true).node_timeout(ms(5_000))).await;
+    hear(masters, &program).await;
+    program
+}
+
+async fn hear(masters: &Masters, program: &Program) {
+    program.locks.lock("heard of").await.unwrap().release().await.unwrap();
+    masters.nothing_is_left().await;
+    program.counts.iter().for_each(|counts| counts.reset());
+}
+
+async fn a_grant_does_not_wait_for_a_slow_master(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    // The first master gives the turn.
+    for slow in [1, 2] {
+        program.gates[slow].freeze();
+        let guard = env.soon("two are enough", program.locks.lock("a")).await.unwrap();
+        let stats = program.locks.stats();
+        assert_eq!((stats.masters_down, stats.failed_rounds), (0, 0), "it did not wait until the master was silent");
+        let votes = masters.all.iter().map(|master| master.keys().iter().any(|key| key.ends_with(":vote:{a}")));
+        let votes: Vec<_> = votes.collect();
+        assert_eq!(votes, [0, 1, 2].map(|n| n != slow));
+        program.gates[slow].thaw();
+        masters.all_vote(&program, "a").await;
+        assert_eq!(program.locks.stats().votes_regained, 0, "the first request has got it");
+        guard.release().await.unwrap();
+        masters.nothing_is_left().await;
+    }
+}
+
+async fn a_vote_that_comes_after_the_release_is_released_with_the_others(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    program.gates[2].answer_after(ms(1_000));
+    let guard = env.soon("two are enough", program.locks.lock("a")).await.unwrap();
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+    // Long after all answers.
+    env.sleep(ms(2_500)).await;
+    let (counts, third) = (&program.counts[2], program.counts[2].all());
+    assert_eq!((counts.of("lock_vote"), counts.of("lock_release")), (1, 1), "{third:?}");
+    assert_eq!(counts.of("lock_cancel"), 0, "the answer to the release is enough: {third:?}");
+}
+
+/// A frozen gate does not keep the order of calls, as two connections would not.
+async fn a_vote_that_was_overtaken_by_its_release_is_cancelled(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    program.gates[2].freeze();
+    let guard = env.soon("two are enough", program.locks.lock("a")).await.unwrap();
+    guard.release().await.unwrap();
+    env.eventually("the release is under way", async || program.counts[2].of("lock_release") == 1).await;
+    program.gates[2].thaw();
+    masters.nothing_is_left().await;
+    assert_eq!(program.locks.stats().masters_down, 0);
+}
+
+/// Its answer could tell that it is one of the others.
+async fn a_master_that_is_not_known_is_waited_for(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    program.gates[2].freeze();
+    let guard = env.soon("its time is over", program.locks.lock("a")).await.unwrap();
+    assert_eq!(program.locks.stats().masters_down, 1);
+    program.gates[2].thaw();
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// Its answer could tell that it votes for programs with another set of masters.
+async fn programs_that_name_their_masters_wait_for_all(env: Env) {
+    let masters = Masters::three(&env);
+    let named = |builder: bowline::RedLockBuilder| builder.durable(true).masters_version("masters", 1);
+    let program = masters.program_with(|config| config, named).await;
+    hear(&masters, &program).await;
+    program.gates[2].freeze();
+    let guard = env.soon("its time is over", program.locks.lock("a")).await.unwrap();
+    assert_eq!(program.locks.stats().masters_down, 1);
+    program.gates[2].thaw();
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_claim_waits_for_its_turn(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    program.gates[0].answer_after(ms(300));
+    let guard = env.soon("the turn", program.locks.lock("a")).await.unwrap();
+    let counts = &program.counts[0];
+    assert_eq!((counts.of("lock_vote_claim"), counts.of("lock_acquire")), (1, 0), "{:?}", counts.all());
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn an_extension_waits_for_all_votes(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    program.gates[2].freeze();
+    let guard = env.soon("two are enough", program.locks.lock("a").expires_after(ms(30_000))).await.unwrap();
+    let (extended, thawed) = futures::join!(guard.extend(ms(60_000)), async {
+        env.sleep(ms(50)).await;
+        program.gates[2].thaw();
+    });
+    (extended.unwrap(), thawed);
+    let state = program.locks.inspect("a").await.unwrap();
+    let left: Vec<_> = state.masters.iter().map(|master| master.vote.as_ref().unwrap().remaining).collect();
+    assert!(left.iter().all(|left| *left > ms(30_000)), "{left:?}");
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// The hold counts its votes, and asks for missing ones, more often than a request takes to fail.
+async fn a_vote_is_asked_for_once_until_its_time_is_over(env: Env) {
+    let masters = Masters::three(&env);
+    // Votes are counted after 500 ms, and the time limit is 700 ms.
+    let program = masters.program().await;
+    hear(&masters, &program).await;
+    program.gates[2].freeze();
+    let guard = env.soon("two are enough", program.locks.lock("a")).await.unwrap();
+    env.eventually("it is silent", async || program.locks.stats().masters_down == 1).await;
+    assert_eq!(program.counts[2].of("lock_vote"), 1, "{:?}", program.counts[2].all());
+    program.gates[2].thaw();
+    env.eventually("it votes again", async || program.locks.stats().votes_regained == 1).await;
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
