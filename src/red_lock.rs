@@ -17,6 +17,7 @@ use crate::runtime::Executor;
 mod acquire;
 mod asking;
 mod ballot;
+mod cast;
 mod claim;
 mod contended;
 mod count;

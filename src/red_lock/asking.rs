@@ -14,10 +14,10 @@ use crate::protocol::token::Token;
 use crate::protocol::vote::reply::{Claimed, Vote, Voted};
 use crate::protocol::vote::{TurnArgs, VoteArgs};
 use crate::red_lock::ballot::{Ballot, Proposal, TurnBallot};
+use crate::red_lock::cast::{Cast, TurnAnswer};
 use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
-use crate::red_lock::round::{Cast, TurnAnswer};
 use crate::red_lock::standing::Standing;
 use crate::tuning::MOST_STALE;
 

@@ -13,10 +13,10 @@ use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::red_lock::ballot::{Proposal, TurnBallot};
+use crate::red_lock::cast::TurnAnswer;
 use crate::red_lock::count::majority;
 use crate::red_lock::election::{Elected, elect};
 use crate::red_lock::masters::Masters;
-use crate::red_lock::round::TurnAnswer;
 use crate::tuning::CONTENDED;
 
 /// What has come of a claim.

@@ -8,11 +8,12 @@ use crate::engine::lease::Term;
 use crate::error::{ErrorKind, Result};
 use crate::protocol::token::Token;
 use crate::red_lock::ballot::{Ballot, Proposal};
+use crate::red_lock::cast::TurnAnswer;
 use crate::red_lock::count::{Lack, Verdict, deadline, tally};
 use crate::red_lock::late::Late;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::quorum_hold::Slot;
-use crate::red_lock::round::{Round, TurnAnswer, Until};
+use crate::red_lock::round::{Round, Until};
 
 /// The outcome of the votes during one turn.
 pub(super) enum Outcome {

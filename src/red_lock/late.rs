@@ -11,7 +11,7 @@ use crate::tuning::MOST_LATE;
 /// Requests of a round that had no answer when a majority had accepted its token. They belong to the hold, which takes
 /// the votes that come.
 pub(super) struct Late {
-    voting: Voting,
+    voting: Box<Voting>,
     counted: Counted,
 }
 
@@ -25,7 +25,7 @@ impl Late {
         // Counted first, so that two at the same time are not both the last one.
         let before = masters.late.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(masters.clone());
-        if before < MOST_LATE { Ok(Self { voting, counted }) } else { Err(voting) }
+        if before < MOST_LATE { Ok(Self { voting: Box::new(voting), counted }) } else { Err(voting) }
     }
 
     /// As [`Voting::next`].

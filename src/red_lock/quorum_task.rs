@@ -11,12 +11,12 @@ use crate::engine::lease::{Loss, Term};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::protocol::key::Keys;
-use crate::red_lock::asking::Returned;
 use crate::red_lock::ballot::Proposal;
+use crate::red_lock::cast::Cast;
 use crate::red_lock::late::Late;
 use crate::red_lock::leaving::let_go;
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
-use crate::red_lock::round::{Cast, Until};
+use crate::red_lock::round::Until;
 use crate::runtime::timeout;
 use crate::tuning::VOTE_COUNTS;
 
@@ -30,8 +30,8 @@ pub(super) struct QuorumTask {
 enum Next {
     /// It must end.
     Ended,
-    /// A master has answered that the grant did not wait for. `None`: no other answer is to come.
-    Answer(Option<Returned>),
+    /// Wait for the next answer, or count.
+    Wait,
     CountDue,
 }
 
@@ -76,17 +76,7 @@ impl QuorumTask {
         loop {
             match self.next(&mut late).await {
                 Next::Ended => return late,
-                Next::Answer(Some(returned)) => {
-                    if let Some(cast) = returned.cast {
-                        self.take(cast);
-                    }
-                    continue;
-                }
-                Next::Answer(None) => {
-                    late = None;
-                    quorum.set_complete();
-                    continue;
-                }
+                Next::Wait => continue,
                 Next::CountDue => {}
             }
             self.count();
@@ -106,16 +96,21 @@ impl QuorumTask {
         }
     }
 
+    /// Waits for what comes next. A vote that comes joins the hold.
     async fn next(&self, late: &mut Option<Late>) -> Next {
         let answer = async {
-            match late {
-                Some(late) => late.next().await,
-                None => pending().await,
+            let Some(requests) = &mut *late else { return pending().await };
+            match requests.next().await {
+                Some(returned) => drop(returned.cast.map(|cast| self.take(cast))),
+                None => {
+                    *late = None;
+                    self.quorum.set_complete();
+                }
             }
         };
         match select(pin!(self.quorum.ended()), select(pin!(answer), pin!(self.pause()))).await {
             Either::Left(_) => Next::Ended,
-            Either::Right((Either::Left((returned, _)), _)) => Next::Answer(returned),
+            Either::Right((Either::Left(_), _)) => Next::Wait,
             Either::Right((Either::Right(_), _)) => Next::CountDue,
         }
     }
