@@ -46,6 +46,9 @@ fn main() -> Result<()> {
     let masters = Server::start_three()?;
     let far = masters.iter().map(|master| Far::from(&master.url, FAR)).collect::<Result<Vec<_>>>()?;
     let far_masters: Vec<_> = far.iter().map(Far::server).collect();
+    // Two masters are near, and one is far away.
+    let near = masters[..2].iter().map(|master| Server::at(master.url.clone()));
+    let uneven_masters: Vec<_> = near.chain(far[2..].iter().map(Far::server)).collect();
     let report = Runtime::TokioMulti.run(|_| async move {
         let mut report = Report::default();
         let mut on_one = Scene { name: "", servers: slice::from_ref(&server), peers: Peer::ALL.to_vec() };
@@ -54,6 +57,8 @@ fn main() -> Result<()> {
         let over_all = Scene { name: "masters-", servers: &masters, peers: Peer::OVER_ALL.to_vec() };
         let far_away = Scene { name: "masters-far-", servers: &far_masters, peers: Peer::OVER_ALL.to_vec() };
         far_away.pairs(&args, &mut report).await?;
+        let uneven = Scene { name: "masters-uneven-", servers: &uneven_masters, peers: Peer::OVER_ALL.to_vec() };
+        uneven.pairs(&args, &mut report).await?;
         for scene in [on_one, over_all] {
             scene.pairs(&args, &mut report).await?;
             for tasks in TASKS {
