@@ -128,7 +128,8 @@ impl ElectionWatcher {
     fn read(&mut self, seen: ElectionSeen) {
         let last = seen.changes.last().map(|change| change.revision);
         match self.known {
-            Some(1..) if !seen.missed && last.is_none() => {}
+            // The beginning of a term may be lost in a failover, and its hold not. Its end is in no list then.
+            Some(1..) if !seen.missed && last.is_none() => self.end_but(seen.holder.map(|(_, term)| term)),
             Some(_) if !seen.missed && last.is_some() => {
                 seen.changes.into_iter().for_each(|change| self.report(change));
                 self.known = last;
@@ -145,12 +146,17 @@ impl ElectionWatcher {
         }
     }
 
+    /// Reports the end of the term that was reported last, unless it is the present one.
+    fn end_but(&mut self, present: Option<Token>) {
+        if let Some(ended) = self.leads.take_if(|leads| Some(*leads) != present) {
+            self.read.push_back(ElectionChange::Ended { term: ended });
+        }
+    }
+
     /// Reports the present state.
     fn begin(&mut self, ElectionSeen { holder, changes, .. }: ElectionSeen) {
         let term = holder.map(|(_, term)| term);
-        if let Some(ended) = self.leads.take_if(|leads| Some(*leads) != term) {
-            self.read.push_back(ElectionChange::Ended { term: ended });
-        }
+        self.end_but(term);
         // Only a leader whose hold has not ended is reported.
         if let Some(present) = changes.into_iter().next_back().filter(|change| Some(change.term) == term) {
             self.leads = term;
@@ -171,6 +177,7 @@ impl ElectionWatcher {
             What::Ended => {}
             What::Led if is_present => {}
             What::Led | What::Said => {
+                self.end_but(Some(term));
                 self.leads = Some(term);
                 self.read.push_back(ElectionChange::Elected(Leader::told_by(change)));
             }

@@ -23,6 +23,7 @@ on_every_server! {
     work_is_called_anew_after_a_loss,
     a_leader_is_renewed_and_stays_known,
     a_server_that_has_lost_everything_ends_the_term,
+    a_server_that_has_lost_the_last_change_ends_the_term,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -185,6 +186,31 @@ async fn who_watches_before_the_first_term_learns_that_changes_were_missed(env: 
     let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
     let ElectionChange::Elected(leader) = change else { panic!("{change:?}") };
     assert_eq!((leader.term, leader.value.as_deref()), (led.token(), Some("64")));
+}
+
+/// A failover has lost the beginning of the term, and not its hold.
+async fn a_server_that_has_lost_the_last_change_ends_the_term(env: Env) {
+    let client = env.client_with(|config| config.lease(600 * MS)).await;
+    let mut changes = client.election("a").changes();
+    for what in ["resigned", "taken over"] {
+        let first = client.election("a").campaign().await.unwrap();
+        assert!(matches!(env.soon("it leads", changes.next()).await, Some(Ok(ElectionChange::Elected(_)))));
+        first.resign().await.unwrap();
+        assert!(matches!(env.soon("it ended", changes.next()).await, Some(Ok(ElectionChange::Ended { .. }))));
+        let led = client.election("a").campaign().await.unwrap();
+        assert!(matches!(env.soon("it leads", changes.next()).await, Some(Ok(ElectionChange::Elected(_)))));
+        env.redis::<()>(&["RPOP", "bowline:election:{a}:changes"]);
+        let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
+        assert_eq!(change, ElectionChange::Missed, "{what}");
+        let term = led.token();
+        led.resign().await.unwrap();
+        let next = if what == "resigned" { None } else { Some(client.election("a").campaign().await.unwrap()) };
+        let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
+        assert_eq!(change, ElectionChange::Ended { term }, "{what}");
+        let Some(next) = next else { continue };
+        let change = env.soon("a change", changes.next()).await.unwrap().unwrap();
+        assert!(matches!(&change, ElectionChange::Elected(leader) if leader.term == next.token()), "{change:?}");
+    }
 }
 
 async fn a_server_that_has_lost_everything_ends_the_term(env: Env) {
