@@ -96,7 +96,7 @@ pub use stats::RedLockStats;
 /// - A program can start while a minority of masters is down, if its clients [connect in the
 ///   background](crate::ConfigBuilder::connect_in_background). Masters that were down are used once they are up.
 /// - A minority of masters that is down costs at most one [`node_timeout`](RedLockBuilder::node_timeout), and not one
-///   per acquisition.
+///   per acquisition or extension.
 /// - Every future can be dropped at any point. Its turn and its votes are cancelled in the background, or end with the
 ///   lease.
 ///

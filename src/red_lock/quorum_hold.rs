@@ -20,6 +20,7 @@ use crate::red_lock::count::{Validity, deadline, majority};
 use crate::red_lock::leaving::{End, Leaving, Rest};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
+use crate::runtime::timeout;
 use crate::until::until;
 
 /// The vote of one master.
@@ -152,6 +153,25 @@ impl QuorumHold {
         deadline(slots.len(), slots.iter().filter_map(Slot::validity), now)
     }
 
+    /// The votes that an extension waits for, with their masters. Votes of masters that are down are extended in the
+    /// background if those of the others are a majority.
+    fn votes_to_extend(&self, lease: Duration, limit: Duration) -> Vec<(usize, Arc<HoldOwner>)> {
+        let masters = &self.masters;
+        let mut votes: Vec<_> = {
+            let slots = lock(&self.slots);
+            slots.iter().enumerate().filter_map(|(n, slot)| Some((n, slot.vote.clone()?))).collect()
+        };
+        let is_up = |(n, _): &(usize, _)| masters.all[*n].is_up();
+        if votes.iter().filter(|vote| is_up(vote)).count() >= majority(masters.all.len()) {
+            for (_, vote) in votes.extract_if(.., |vote| !is_up(vote)) {
+                let executor = masters.executor().clone();
+                let extended = async move { drop(timeout(&executor, limit, extend(&vote, lease)).await) };
+                masters.executor().spawn(Box::pin(extended));
+            }
+        }
+        votes
+    }
+
     /// Resolves when the hold must end.
     pub(super) async fn ended(&self) {
         until(&self.end, || self.is_ending().then_some(())).await;
@@ -214,9 +234,13 @@ impl Ends for QuorumHold {
             }
             // A vote that comes later would not be extended.
             until(&self.has_all, || (!self.awaits_votes.load(Ordering::SeqCst)).then_some(())).await;
-            let votes: Vec<Arc<HoldOwner>> = lock(&self.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
-            let limit = masters.node_timeout(lease);
-            let extended = together(masters.executor(), limit, votes.iter().map(|vote| extend(vote, lease))).await;
+            let (sent, limit) = (masters.now(), masters.node_timeout(lease));
+            let votes = self.votes_to_extend(lease, limit);
+            let extended = votes.iter().map(|(_, vote)| extend(vote, lease));
+            let extended = together(masters.executor(), limit, extended).await;
+            for ((n, vote), _) in votes.iter().zip(&extended).filter(|(_, answer)| answer.is_none()) {
+                masters.set_silent(*n, &vote.hold.keys, None, (sent, limit));
+            }
             let now = masters.now();
             if let Some(until) = self.deadline(now) {
                 self.hold.extend(until, now);

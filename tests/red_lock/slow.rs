@@ -12,6 +12,7 @@ on_masters! {
     programs_that_name_their_masters_wait_for_all,
     a_claim_waits_for_its_turn,
     an_extension_waits_for_all_votes,
+    an_extension_waits_once_for_a_silent_master,
     a_vote_is_asked_for_once_until_its_time_is_over,
 }
 
@@ -127,6 +128,33 @@ async fn an_extension_waits_for_all_votes(env: Env) {
     let state = program.locks.inspect("a").await.unwrap();
     let left: Vec<_> = state.masters.iter().map(|master| master.vote.as_ref().unwrap().remaining).collect();
     assert!(left.iter().all(|left| *left > ms(30_000)), "{left:?}");
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn an_extension_waits_once_for_a_silent_master(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    let guard = program.locks.lock("a").expires_after(ms(30_000)).await.unwrap();
+    masters.all_vote(&program, "a").await;
+    program.gates[2].freeze();
+    env.soon("its time is over", guard.extend(ms(30_000))).await.unwrap();
+    assert_eq!(program.locks.stats().masters_down, 1);
+    // Longer than it may take to wait for the master three times.
+    let extensions = Box::pin(async {
+        for _ in 0..3 {
+            guard.extend(ms(30_000)).await.unwrap();
+        }
+    });
+    env.soon("no time is lost", extensions).await;
+    assert_eq!(program.locks.stats().masters_down, 1);
+    // The master extends its vote as well, once it answers.
+    program.gates[2].thaw();
+    env.eventually("it is extended", async || {
+        let state = program.locks.inspect("a").await.unwrap();
+        state.masters[2].vote.as_ref().is_some_and(|vote| vote.remaining > ms(29_000))
+    })
+    .await;
     guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }
