@@ -13,6 +13,7 @@ on_masters! {
     a_claim_waits_for_its_turn,
     an_extension_waits_for_all_votes,
     an_extension_waits_once_for_a_silent_master,
+    an_extension_waits_for_silent_masters_that_it_needs,
     a_vote_is_asked_for_once_until_its_time_is_over,
 }
 
@@ -155,6 +156,24 @@ async fn an_extension_waits_once_for_a_silent_master(env: Env) {
         state.masters[2].vote.as_ref().is_some_and(|vote| vote.remaining > ms(29_000))
     })
     .await;
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn an_extension_waits_for_silent_masters_that_it_needs(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    let guard = program.locks.lock("a").expires_after(ms(30_000)).await.unwrap();
+    masters.all_vote(&program, "a").await;
+    program.gates[1..].iter().for_each(|gate| gate.freeze());
+    let error = env.soon("its time is over", guard.extend(ms(30_000))).await.unwrap_err();
+    assert_eq!((error.kind(), program.locks.stats().masters_down), (bowline::ErrorKind::Unavailable, 2));
+    let (extended, ()) = futures::join!(guard.extend(ms(30_000)), async {
+        env.sleep(ms(50)).await;
+        program.gates[1..].iter().for_each(|gate| gate.thaw());
+    });
+    extended.unwrap();
+    env.eventually("they are up", async || program.locks.stats().masters_down == 0).await;
     guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }
