@@ -109,6 +109,7 @@ impl Drop for Leaving {
 /// answer yet. A release without an answer within the node timeout continues in the background.
 pub(super) async fn let_go(end: End) -> (Result<()>, Option<BoxFuture<'static, ()>>) {
     let End { masters, hold, votes, mut rest } = end;
+    let mut count = Released { had: votes.iter().flatten().count(), ..Released::default() };
     let votes = votes.into_iter().enumerate().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
     if mutant::on(Mutant::TurnBeforeVotes) {
         rest.turn = None;
@@ -133,7 +134,6 @@ pub(super) async fn let_go(end: End) -> (Result<()>, Option<BoxFuture<'static, (
         }
     });
     let mut releases = Together::new(masters.executor().sleep(limit), releases);
-    let mut count = Released::default();
     // The next acquisition only needs a majority.
     while (count.ended < majority(masters.all.len()) || awaits_turn)
         && let Some((released, had_turn, left)) = releases.next().await
@@ -164,16 +164,19 @@ fn outcome(masters: &Masters, hold: &Hold, count: Released) -> Result<()> {
         let reason = "too few masters have confirmed the release; it continues in the background";
         return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
     }
-    // So many votes were gone that the hold had no majority.
-    if masters.all.len() - count.gone < needed {
+    // So many votes were gone that the hold had no majority. It may have had fewer than all.
+    if count.had - count.gone < needed {
         return Err(lost_error(hold, "release", Loss::Gone));
     }
     Ok(())
 }
 
-/// The number of votes that were released.
+/// The votes of a hold.
 #[derive(Clone, Copy, Default)]
 struct Released {
+    /// The number of votes that the hold had, as far as was known.
+    had: usize,
+    /// The number of votes that were released.
     ended: usize,
     /// The number of these votes that the master no longer had.
     gone: usize,

@@ -19,15 +19,17 @@ fn a_vote_that_was_gone_is_released_too() {
 #[test]
 fn what_the_caller_of_a_release_is_told() {
     let three = Three::durable();
-    let told = |ended, gone| {
-        let told = outcome(&three.masters, &task(&three, SECOND).quorum().hold, Released { ended, gone });
+    let told = |had, (ended, gone)| {
+        let told = outcome(&three.masters, &task(&three, SECOND).quorum().hold, Released { had, ended, gone });
         told.map_err(|error| (error.kind(), error.name().map(str::to_owned)))
     };
     let name = || Some("n".to_owned());
-    assert_eq!([told(3, 0), told(2, 0), told(3, 1)], [Ok(()), Ok(()), Ok(())]);
-    assert_eq!(told(1, 0), Err((ErrorKind::Unavailable, name())), "it goes on in the background");
-    assert_eq!([told(3, 2), told(3, 3)], [(); 2].map(|()| Err((ErrorKind::Lost, name()))));
-    let told = outcome(&three.masters, &task(&three, Duration::ZERO).quorum().hold, Released { ended: 3, gone: 0 });
+    assert_eq!([told(3, (3, 0)), told(3, (2, 0)), told(3, (3, 1)), told(2, (2, 0))], [(); 4].map(Ok));
+    assert_eq!(told(3, (1, 0)), Err((ErrorKind::Unavailable, name())), "it goes on in the background");
+    let lost = [told(3, (3, 2)), told(3, (3, 3)), told(2, (2, 1))];
+    assert_eq!(lost, [(); 3].map(|()| Err((ErrorKind::Lost, name()))));
+    let released = Released { had: 3, ended: 3, gone: 0 };
+    let told = outcome(&three.masters, &task(&three, Duration::ZERO).quorum().hold, released);
     assert_eq!(told.unwrap_err().kind(), ErrorKind::Lost, "its time was over");
 }
 
@@ -69,7 +71,7 @@ fn too_few_answers_mean_that_the_clients_are_closed_or_that_masters_are_silent()
         let three = Three::durable();
         let task = task(&three, SECOND);
         three.setups[..closed].iter().for_each(|setup| setup.context.engine.close(three.masters.now()));
-        let told = outcome(&three.masters, &task.quorum().hold, Released { ended: 1, gone: 0 });
+        let told = outcome(&three.masters, &task.quorum().hold, Released { had: 3, ended: 1, gone: 0 });
         assert_eq!(told.unwrap_err().kind(), kind, "{closed}");
     }
 }
