@@ -76,10 +76,10 @@ pub use stats::RedLockStats;
 /// name already, or found it contended a moment ago.
 ///
 /// A grant waits for a majority of the masters. The votes of slower masters join the hold when they come, and an
-/// extension waits for them. Three answers are always waited for, for at most the
+/// extension waits for them. Some answers are waited for all the same, for at most the
 /// [`node_timeout`](RedLockBuilder::node_timeout): that of the master which gives the turn; that of a master which has
-/// never answered before, because it could be one of the others; and, if the set of masters [has a
-/// name](RedLockBuilder::masters_version), those of all masters, because one may vote for another set.
+/// never answered before, because it may be the same server as another one; and those of all masters if their set [has
+/// a name](RedLockBuilder::masters_version), because one may vote for another set.
 ///
 /// # Guarantees
 /// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any

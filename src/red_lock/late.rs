@@ -19,8 +19,8 @@ pub(super) struct Late {
 struct Counted(Arc<Masters>);
 
 impl Late {
-    /// `Err`: there are too many of them already. A master that answers no more would be sent requests without end,
-    /// until it is known to be silent.
+    /// `Err`: there are too many of them already. Without this limit, a master that has become silent would get one
+    /// request after the other until its silence is known.
     pub(super) fn new(masters: &Arc<Masters>, voting: Voting) -> Result<Self, Voting> {
         // Counted first, so that two at the same time are not both the last one.
         let before = masters.late.fetch_add(1, Ordering::Relaxed);

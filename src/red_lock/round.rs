@@ -22,8 +22,7 @@ use crate::red_lock::voting::Voting;
 pub(super) enum Until {
     /// When all have answered, or at the time limit.
     All,
-    /// As soon as a majority has accepted the token, if nothing can be learned from the other answers that would be in
-    /// the way of the grant.
+    /// As soon as a majority has accepted the token, unless another answer could forbid the grant.
     Majority,
 }
 
@@ -62,7 +61,7 @@ impl Masters {
         let mut voting = Voting::begin(self, ballots, proposal);
         let mut round = Round::default();
         loop {
-            // Pending only if all requests are sent and all answers that are there are counted.
+            // Pending means that all requests are sent, and that all answers which have come are counted.
             let at_once = poll!(pin!(voting.next()));
             let next = match at_once {
                 Poll::Ready(next) => next,
@@ -91,8 +90,8 @@ impl Masters {
         has_turn && tally(self.all.len(), &round.answers(), self.now(), lease) == Verdict::Held
     }
 
-    /// Whether answers that come after a majority cannot be in the way of a grant. They could tell that a master votes
-    /// for programs with another set of masters, or that two masters are the same server.
+    /// Whether no answer that comes after a majority can forbid the grant. It would do so if it told that a master
+    /// votes for programs with another set of masters, or that two masters are the same server.
     fn may_end_early(&self, ballots: &[Ballot]) -> bool {
         let is_known = |ballot: &Ballot| self.all[ballot.master].standing(Standing::is_known);
         self.settings.set.is_none() && ballots.iter().all(is_known)

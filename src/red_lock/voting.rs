@@ -73,8 +73,8 @@ impl Voting {
         None
     }
 
-    /// Gives back the votes that are not known yet. Each release is sent behind the request for the vote, so the master
-    /// has the vote for no longer than it needs for both.
+    /// Gives back the votes that are not known yet. Each release is sent right behind the request for the vote, and
+    /// does not wait for its answer.
     pub(super) async fn give_back(mut self) {
         let mut open = self.asked.iter().filter(|asked| !asked.is_answered).cloned().collect::<Vec<_>>();
         if mutant::on(Mutant::LateVotesKept) {
