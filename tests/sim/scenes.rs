@@ -161,6 +161,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("once_by_cron", |stage| Box::pin(once::by_cron(stage))),
     ("once_in_failovers", |stage| Box::pin(once::in_failovers(stage))),
     ("elections", |stage| Box::pin(elections::on_one_server(stage))),
+    ("last_term", |stage| Box::pin(elections::last_term(stage))),
     ("elections_in_failovers", |stage| Box::pin(elections::in_failovers(stage))),
     ("elections_over_masters", |stage| Box::pin(elections::over_masters(stage))),
     ("dead_party", |stage| Box::pin(barrier::dead_party(stage))),

@@ -33,6 +33,8 @@ impl HoldHandler<'_> {
             cohort.end_hold(hold.id.n);
             self.assets.end_ahead(cohort, hold.id.n, now);
         });
+        // Others may have asked for it since the cohort was gone.
+        self.assets.idles.end(hold.id.n);
     }
 
     /// Ends the hold because the client is closed.

@@ -507,7 +507,7 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about elections.
     lua("election_end_unnoted", &[("if revision and what ~= 'ended' and term ~= holder then", "if false then")],
-        scene("elections"), I19),
+        scene("last_term"), I19),
     lua("election_copy_noted", &[("number + 0 >= new_number + 0", "number + 0 > new_number + 0")],
         scene("elections"), I19),
     lua("election_change_untold", &[("  send('open', ids)\n", "")],

@@ -46,6 +46,24 @@ pub async fn in_failovers(mut stage: Stage) -> Played {
     programs(stage, Some(how)).await
 }
 
+/// The only candidate resigns, and nobody follows whose election would tell of the end.
+pub async fn last_term(mut stage: Stage) -> Played {
+    let (leader, watcher) = (stage.enter(LEASE).await, stage.enter(LEASE).await);
+    let seen = Seen::default();
+    let election = stage.client(watcher).election("job");
+    drop(stage.spawn(watcher, watch(stage.machine.clone(), election, seen.clone())));
+    let led = stage.client(leader).election("job").campaign().await.map_err(|error| error.to_string())?;
+    stage.sleep(LEASE / 2).await;
+    led.resign().await.map_err(|error| error.to_string())?;
+    let resigned = stage.machine.now();
+    stage.sleep(LEASE).await;
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    check_order(&seen, false)?;
+    let told = seen.iter().find(|(_, change)| matches!(change, ElectionChange::Ended { .. })).map(|(at, _)| *at);
+    let is_soon = told.is_some_and(|at| at <= resigned + 6 * stage.hop);
+    must(is_soon, &format!("I19 the end was known at {resigned:?}, and reported at {told:?}"))
+}
+
 /// Over three servers, which are cut off, restarted and slow.
 pub async fn over_masters(mut stage: Stage) -> Played {
     let fleet = stage.fleet(3);

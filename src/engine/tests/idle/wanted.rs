@@ -70,6 +70,16 @@ fn a_hold_that_a_later_request_has_found_does_not_become_idle() {
     setup.assert_empty();
 }
 
+/// The cohort has let the hold go, and its release has not begun.
+#[test]
+fn a_hold_that_is_wanted_just_before_its_release_leaves_nothing() {
+    let mut retained = retained(1);
+    assert!(!retained.ends(9 * SECOND), "it has no second token");
+    retained.wanted();
+    retained.setup.engine.release(&retained.hold, retained.setup.now);
+    retained.setup.assert_empty();
+}
+
 #[test]
 fn only_the_hold_that_is_wanted_is_released() {
     let retained = Retained::idles(9);
