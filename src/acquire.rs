@@ -65,6 +65,7 @@ use crate::engine::turn::{AttemptHandoff, Closed, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::observe::meter::Metered;
+use crate::protocol::kind::Kind;
 use crate::tuning::MOST_EXPIRED;
 
 pub(crate) mod announced;
@@ -95,10 +96,10 @@ pub(crate) struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> HoldOwner {
-        // The rest that an upgrade acquires is no hold of the caller's.
-        let is_rest = hold.keys.kind.claim(hold.amount).goes_first();
+        // The turn of a `RedLock` and the rest that an upgrade acquires are no holds of the caller's.
+        let is_own = hold.keys.kind != Kind::Turn && !hold.keys.kind.claim(hold.amount).goes_first();
         let metered = || Metered::held(self.source.context.observed(self.request.operation, &hold.keys));
-        let metered = (!is_rest).then(metered);
+        let metered = is_own.then(metered);
         HoldOwner::new(self.source.clone(), hold, self.request.holder).metered(metered)
     }
 }

@@ -78,8 +78,8 @@ pub(crate) const CONTENDED: Duration = Duration::from_secs(1);
 /// How often a try that has the turn looks at votes that are taken before it gives up.
 pub(crate) const TRY_LOOKS: u32 = 5;
 
-/// How many holds of a `RedLock` may have requests under way that their grant did not wait for. A master that becomes
-/// silent gets so many requests before it is known to be silent; other acquisitions wait for all masters meanwhile.
+/// How many holds of a `RedLock` may wait for late votes at the same time. A grant beyond that cancels the requests
+/// that have no answer yet. It limits how many tasks wait for a master that has become silent, until that is known.
 pub(crate) const MOST_LATE: usize = 64;
 
 /// Before the next vote if the hold in the way is about to end.

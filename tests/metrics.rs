@@ -1,5 +1,5 @@
 //! What the feature `metrics` tells. One test, because a process has one recorder.
-#![cfg(all(feature = "tokio", feature = "metrics"))]
+#![cfg(all(feature = "tokio", feature = "metrics", feature = "embedded"))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -175,6 +175,32 @@ async fn metrics() {
         kept.lock().await.unwrap().release().await.unwrap();
     }
     assert_eq!((told.count("bowline_retained_total"), client.stats().retained), (1, 1));
+
+    // A hold over several masters is one: claimed, and taken in turn.
+    let servers = [(); 3].map(|()| bowline::embedded::Server::new());
+    let mut masters = Vec::new();
+    for server in &servers {
+        masters.push(server.client(bowline::tokio::Tokio::current().unwrap()).await.unwrap());
+    }
+    let locks = bowline::RedLock::builder(masters).new_masters(true).build().unwrap();
+    let (holds, before) =
+        ("bowline_hold_seconds operation=lock", told.times("bowline_hold_seconds operation=lock").len());
+    for n in 1..=2 {
+        let guard = locks.lock("g").await.unwrap();
+        assert_eq!(told.gauge("bowline_holds"), 1.0, "{n}");
+        guard.release().await.unwrap();
+        assert_eq!((told.gauge("bowline_holds"), told.times(holds).len() - before), (0.0, n));
+    }
+
+    // A fixed lease is not renewed, also if the server is asked about it.
+    let fixed = client.lock("h").lock().expires_after(Duration::from_secs(60)).await.unwrap();
+    let before = told.count("bowline_renewals_total");
+    let gaps = client.stats().reconnects;
+    redis::cmd("CLIENT").arg(&["KILL", "TYPE", "pubsub"]).exec(&mut server.client()).unwrap();
+    told.eventually("it is connected again", |_| client.stats().reconnects > gaps).await;
+    client.executor().sleep(Duration::from_millis(300)).await;
+    assert_eq!(told.count("bowline_renewals_total"), before);
+    fixed.release().await.unwrap();
 
     // A latch is waited for, and not held.
     let latch = client.latch("d");

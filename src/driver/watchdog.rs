@@ -56,8 +56,11 @@ impl Watchdog {
     /// without the runtime.
     pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
         // Created here, because the runtime may drop the task before the first poll.
-        let dies = ReleaseOnDrop(self);
-        async move { dies.0.watch().await }
+        let mut dies = ReleaseOnDrop { watchdog: self, has_ended: false };
+        async move {
+            dies.watchdog.watch().await;
+            dies.set_ended();
+        }
     }
 
     async fn watch(&self) {
@@ -265,13 +268,24 @@ impl Watchdog {
     }
 }
 
-struct ReleaseOnDrop(Watchdog);
+struct ReleaseOnDrop {
+    watchdog: Watchdog,
+    /// Whether the client has ended. It has then done for its label what it could.
+    has_ended: bool,
+}
+
+impl ReleaseOnDrop {
+    fn set_ended(&mut self) {
+        self.has_ended = true;
+    }
+}
 
 impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
-        let Watchdog { engine, executor, connection, inbox_prefix, label, shutdown_timeout, .. } = &self.0;
+        let Watchdog { engine, executor, connection, inbox_prefix, label, shutdown_timeout, .. } = &self.watchdog;
         let left = engine.die(executor.now());
-        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, (left, label.as_deref()));
+        let label = label.as_deref().filter(|_| !self.has_ended);
+        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, (left, label));
     }
 }
 

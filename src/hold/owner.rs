@@ -32,8 +32,8 @@ pub(crate) struct HoldOwner {
     pub(crate) guards: Option<Arc<()>>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
-    /// `None` for the vote of a master, where the hold of the quorum is metered, and for what an upgrade acquires
-    /// besides.
+    /// `None` for the vote and the turn of a master, where the hold of the quorum is metered, and for what an upgrade
+    /// acquires besides.
     metered: Option<Metered>,
     /// Ends the hold on all servers, if several have granted it.
     quorum: Option<Arc<dyn Ends>>,

@@ -7,7 +7,6 @@ use crate::acquire::pending::Terms;
 use crate::engine::lease::{Term, deadline};
 use crate::hold::owner::HoldOwner;
 use crate::mutant::{self, Mutant};
-use crate::observe::meter::Metered;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
@@ -119,7 +118,6 @@ impl Masters {
         // As long as the turn is not released, it is renewed.
         let terms = Terms { term: Term::Renewed, lease: asked.lease, replicas: 0 };
         let hold = asked.attempt.hold(1, token, terms, sent).ok().flatten()?;
-        let metered = Metered::held(source.context.observed(asked.operation, &hold.keys));
-        Some(HoldOwner::new(source.clone(), hold, None).metered(Some(metered)))
+        Some(HoldOwner::new(source.clone(), hold, None))
     }
 }

@@ -28,13 +28,14 @@ pub(super) struct Ballot {
     pub(super) master: usize,
     pub(super) keys: Arc<Keys>,
     pub(super) attempt: PendingAttempt<Arc<Context>>,
+    /// Whether an earlier round has asked for it.
+    pub(super) is_asked: bool,
     /// The turn that the master is asked for in the same step.
     pub(super) turn: Option<TurnBallot>,
 }
 
 /// An attempt to get the turn together with a vote.
 pub(super) struct TurnBallot {
-    pub(super) operation: &'static str,
     pub(super) keys: Arc<Keys>,
     pub(super) attempt: PendingAttempt<Arc<Context>>,
     pub(super) lease: Duration,
@@ -46,7 +47,7 @@ impl Masters {
         let open = |master: usize| {
             let keys = keys[master].clone();
             let attempt = PendingAttempt::open(self.all[master].context().clone(), &keys, 1, lease);
-            attempt.ok().map(|attempt| Ballot { master, keys, attempt, turn: None })
+            attempt.ok().map(|attempt| Ballot { master, keys, attempt, is_asked: false, turn: None })
         };
         let now = self.now();
         of.filter(|master| self.all[*master].serves(&keys[*master], now)).filter_map(open).collect()

@@ -59,7 +59,7 @@ pub(super) async fn claim(
     };
     let attempt =
         PendingAttempt::open(masters.all[first].context().clone(), &turns[first], 1, lease).map_err(closed)?;
-    ballot.turn = Some(TurnBallot { operation: request.operation, keys: turns[first].clone(), attempt, lease });
+    ballot.turn = Some(TurnBallot { keys: turns[first].clone(), attempt, lease });
     let proposal = Proposal { token, owner, granted: false, term: request.term(now), lease };
     Ok(match elect(masters, request, ballots, proposal).await? {
         (TurnAnswer::Granted(turn), elected) => Claim::Made { turn: Arc::new(turn), owner, elected },

@@ -19,13 +19,12 @@ pub(super) struct Late {
 struct Counted(Arc<Masters>);
 
 impl Late {
-    /// `Err`: there are too many of them already. Without this limit, a master that has become silent would get one
-    /// request after the other until its silence is known.
-    pub(super) fn new(masters: &Arc<Masters>, voting: Voting) -> Result<Self, Voting> {
+    /// `None`: there are too many of them already. These requests are cancelled, and the hold asks for the votes again.
+    pub(super) fn new(masters: &Arc<Masters>, voting: Voting) -> Option<Self> {
         // Counted first, so that two at the same time are not both the last one.
         let before = masters.late.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(masters.clone());
-        if before < MOST_LATE { Ok(Self { voting: Box::new(voting), counted }) } else { Err(voting) }
+        (before < MOST_LATE).then(|| Self { voting: Box::new(voting), counted })
     }
 
     /// As [`Voting::next`].
@@ -60,7 +59,7 @@ mod tests {
         let three = Three::durable();
         let owner = three.setups[0].context.engine.fresh().unwrap();
         let proposal = Proposal { token: Token::new(7), owner, granted: false, term: Term::Fixed, lease: SECOND };
-        let late = || Late::new(&three.masters, Voting::begin(&three.masters, Vec::new(), proposal)).ok();
+        let late = || Late::new(&three.masters, Voting::begin(&three.masters, Vec::new(), proposal));
         let mut most: Vec<_> = (0..MOST_LATE).map(|_| late()).collect();
         assert!(most.iter().all(Option::is_some) && late().is_none() && late().is_none());
         most.pop();

@@ -57,7 +57,7 @@ impl Masters {
     /// and its ballot is dropped.
     pub(super) async fn cast(self: &Arc<Self>, ballots: Vec<Ballot>, proposal: Proposal, until: Until) -> Round {
         let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
-        let mut may_end = until == Until::Majority && self.may_end_early(&ballots);
+        let may_end = until == Until::Majority && self.may_end_early(&ballots);
         let mut voting = Voting::begin(self, ballots, proposal);
         let mut round = Round::default();
         loop {
@@ -67,20 +67,18 @@ impl Masters {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
                     if may_end && self.is_granted(&round, is_claim, proposal.lease) {
-                        match Late::new(self, voting) {
-                            Ok(late) => {
-                                round.late = Some(late);
-                                return round;
-                            }
-                            // There are too many of them. The round waits for all.
-                            Err(back) => (voting, may_end) = (back, false),
-                        }
+                        round.late = Late::new(self, voting);
+                        return round;
                     }
                     voting.next().await
                 }
             };
             let Some((master, returned)) = next else { return round };
             round.add(returned, master);
+            if matches!(round.turn, TurnAnswer::Taken) {
+                // No other answer matters. The drop cancels the votes.
+                return round;
+            }
         }
     }
 

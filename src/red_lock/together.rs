@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 
-use crate::runtime::Executor;
+use crate::runtime::{Executor, yield_once};
 
 /// Futures that run at the same time until a time limit.
 pub(super) struct Together<F> {
@@ -28,14 +28,15 @@ impl<F: Future> Together<F> {
 
     /// The output of the next future that is done. `None`: all are done, or the time is over.
     pub(super) async fn next(&mut self) -> Option<F::Output> {
-        let timer = self.timer.as_mut()?;
-        match select(self.running.next(), timer).await {
-            Either::Left((output, _)) => output,
-            Either::Right(_) => {
-                self.timer = None;
-                None
+        if let Some(timer) = self.timer.as_mut() {
+            if let Either::Left((output, _)) = select(self.running.next(), timer).await {
+                return output;
             }
+            self.timer = None;
+            // If this task was kept from running, those that bring the outputs may be behind it.
+            yield_once().await;
         }
+        self.running.next().now_or_never().flatten()
     }
 }
 
@@ -57,7 +58,7 @@ pub(super) async fn together<F: Future>(
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
+    use futures::channel::oneshot;
     use futures::future::{pending, ready};
 
     use super::*;
@@ -73,7 +74,19 @@ mod tests {
     #[test]
     fn nothing_comes_after_the_time_is_over() {
         let mut one = Together::new(async {}.boxed(), [pending::<()>()]);
-        let outputs = [(); 3].map(|()| one.next().now_or_never());
-        assert_eq!(outputs, [Some(None); 3]);
+        let mut outputs = [(); 3].map(|()| one.next().now_or_never());
+        assert_eq!(outputs[0].take(), None, "others run once more");
+        assert_eq!(outputs[1..], [Some(None); 2]);
+    }
+
+    /// The task that brings it runs behind the one that waits, both after the time is over.
+    #[test]
+    fn what_comes_in_the_same_moment_counts() {
+        let (sender, receiver) = oneshot::channel();
+        let mut one = Together::new(async {}.boxed(), [receiver]);
+        let mut next = Box::pin(one.next());
+        assert_eq!(next.as_mut().now_or_never(), None);
+        sender.send(7).unwrap();
+        assert_eq!(next.now_or_never(), Some(Some(Ok(7))));
     }
 }

@@ -36,6 +36,8 @@ struct Asked {
     /// The keys of the turn, if the master is asked for that too.
     turns: Option<Arc<Keys>>,
     is_answered: bool,
+    /// The master may have the vote from an earlier round.
+    is_asked_again: bool,
 }
 
 impl Voting {
@@ -48,9 +50,11 @@ impl Voting {
             vote: ballot.attempt.id(),
             turns: ballot.turn.as_ref().map(|turn| turn.keys.clone()),
             is_answered: false,
+            is_asked_again: ballot.is_asked,
         };
         let asked = ballots.iter().map(asked).collect();
-        let running = ballots.into_iter().enumerate().map(|(n, ballot)| {
+        let running = ballots.into_iter().enumerate().map(|(n, mut ballot)| {
+            ballot.is_asked = true;
             let answer = masters.clone().ask(ballot, proposal, times.1);
             Box::pin(async move { (n, answer.await) }) as BoxFuture<'static, _>
         });
@@ -93,15 +97,16 @@ impl Voting {
             }
             casts
         };
-        let (released, casts) = join(releases, casts).await;
+        // Polled in this order, so that a vote that waits for a connection is sent before its release.
+        let (casts, released) = join(casts, releases).await;
         for mut cast in casts {
             if mutant::on(Mutant::LateVotesKept) {
                 // Dropping the attempt cancels nothing after this.
                 cast.ballot.attempt.leave_to_cohort();
             }
             let release = open.iter().zip(&released).find(|(asked, _)| asked.master == cast.ballot.master);
-            // Otherwise, the drop cancels the vote.
-            if let Some((_, Some(Ok(Released::Released { .. })))) = release {
+            // Otherwise, the drop cancels the vote. What was released may be a vote of an earlier round.
+            if let Some((Asked { is_asked_again: false, .. }, Some(Ok(Released::Released { .. })))) = release {
                 cast.ballot.attempt.forget();
             }
         }

@@ -15,6 +15,8 @@ on_masters! {
     an_extension_waits_once_for_a_silent_master,
     an_extension_waits_for_silent_masters_that_it_needs,
     a_vote_is_asked_for_once_until_its_time_is_over,
+    no_grant_waits_for_a_master_that_has_just_become_silent,
+    a_claim_that_is_refused_queues_up_at_once,
 }
 
 /// A program whose requests have a time limit of 5 s, which a slow master does not reach. It has heard of all masters.
@@ -77,6 +79,7 @@ async fn a_vote_that_was_overtaken_by_its_release_is_cancelled(env: Env) {
     program.gates[2].thaw();
     masters.nothing_is_left().await;
     assert_eq!(program.locks.stats().masters_down, 0);
+    assert!(program.counts[2].of("lock_vote") == 1 && program.counts[2].of("lock_release") == 1);
 }
 
 /// Its answer could tell that it is one of the others.
@@ -191,5 +194,39 @@ async fn a_vote_is_asked_for_once_until_its_time_is_over(env: Env) {
     program.gates[2].thaw();
     env.eventually("it votes again", async || program.locks.stats().votes_regained == 1).await;
     guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// More grants than may wait for late votes.
+async fn no_grant_waits_for_a_master_that_has_just_become_silent(env: Env) {
+    let masters = Masters::three(&env);
+    let program = patient(&masters).await;
+    program.gates[2].freeze();
+    let pairs = Box::pin(async {
+        for n in 0..100 {
+            program.locks.lock(&n.to_string()).await.unwrap().release().await.unwrap();
+        }
+    });
+    env.soon("two are enough", pairs).await;
+    // Each of those that waited for all would have waited until then.
+    assert_eq!(program.locks.stats().masters_down, 0);
+    program.gates[2].thaw();
+    masters.nothing_is_left().await;
+}
+
+/// Another program has the lock. Its queue is reached before a slow master has answered.
+async fn a_claim_that_is_refused_queues_up_at_once(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (patient(&masters).await, patient(&masters).await);
+    let guard = one.locks.lock("a").await.unwrap();
+    masters.all_vote(&one, "a").await;
+    other.gates[2].freeze();
+    let locks = other.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").await.unwrap() });
+    env.eventually("it queues", async || masters.keys().iter().any(|key| key == "0 bowline:turn:{a}:queue")).await;
+    assert_eq!((other.counts[0].of("lock_vote_claim"), other.locks.stats().masters_down), (1, 0));
+    other.gates[2].thaw();
+    guard.release().await.unwrap();
+    env.soon("its turn", waiting).await.release().await.unwrap();
     masters.nothing_is_left().await;
 }

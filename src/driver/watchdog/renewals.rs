@@ -140,7 +140,11 @@ impl Renewals<'_> {
         };
         let renewed = renewed.inspect_err(|failure| observe::not_renewed(holds.len(), failure))?;
         self.clock.observe(self.executor.now(), renewed.now);
-        meter::renewed(renewed.holds.iter().filter(|hold| matches!(hold, HoldState::Held(_))).count());
+        // A fixed lease is only looked at.
+        let is_renewed = |(hold, state): &(&Arc<Hold>, &HoldState)| {
+            matches!(state, HoldState::Held(_)) && !hold.renewal(sent).is_zero()
+        };
+        meter::renewed(holds.iter().zip(&renewed.holds).filter(is_renewed).count());
         if let Some(failure) = &renewed.failure {
             let unanswered = renewed.holds.iter().filter(|hold| **hold == HoldState::Unanswered).count();
             observe::not_renewed(unanswered, failure);

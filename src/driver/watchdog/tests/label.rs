@@ -1,5 +1,6 @@
 //! When the label of a client is stored and removed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use super::lab::labelled;
@@ -75,6 +76,20 @@ fn the_end_of_the_client_removes_its_label() {
     setup.engine.end(setup.executor.now());
     let mut context = Context::from_waker(Waker::noop());
     assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
+    assert_eq!(lock(&lives)[..], [15 * 60_000, 0]);
+}
+
+/// The runtime goes on, so nothing is sent that would block it.
+#[test]
+fn a_removal_that_has_failed_is_not_repeated_without_the_runtime() {
+    let is_first = AtomicBool::new(true);
+    let (mut setup, lives) =
+        setup_of(move || if is_first.swap(false, Ordering::SeqCst) { stored() } else { Err(refusal()) });
+    setup.run(MINUTE);
+    setup.engine.end(setup.executor.now());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
+    drop(std::mem::replace(&mut setup.task, Box::pin(future::pending())));
     assert_eq!(lock(&lives)[..], [15 * 60_000, 0]);
 }
 
