@@ -75,11 +75,11 @@ pub use stats::RedLockStats;
 /// by. A program waits for its turn first if it has not heard of the first master for the longest lease, if it has the
 /// name already, or found it contended a moment ago.
 ///
-/// A grant waits for a majority of the masters. The votes of slower masters join the hold when they come, and an
-/// extension waits for them. Some answers are waited for all the same, for at most the
-/// [`node_timeout`](RedLockBuilder::node_timeout): that of the master which gives the turn; that of a master which has
-/// never answered before, because it may be the same server as another one; and those of all masters if their set [has
-/// a name](RedLockBuilder::masters_version), because one may vote for another set.
+/// A grant waits for a majority of the masters, and for the master that gives the turn. The votes of slower masters
+/// join the hold when they come, and an extension waits for them. In two cases a grant waits for all masters, for at
+/// most the [`node_timeout`](RedLockBuilder::node_timeout): as long as one of them has never answered this program,
+/// because it may be the same server as another one; and if their set [has a name](RedLockBuilder::masters_version),
+/// because one of them may vote for another set.
 ///
 /// # Guarantees
 /// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any

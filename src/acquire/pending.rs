@@ -16,7 +16,7 @@ use crate::protocol::token::Token;
 /// An attempt whose outcome is not known yet. If it is dropped, it goes to the next member of its cohort. Without such
 /// a member it is abandoned, and its ticket or hold is removed from Redis in the background.
 ///
-/// `C` is a reference to the context. An attempt that may outlive the future that has opened it has a counted one.
+/// `C` is a reference to the context: an `Arc`, if the attempt may outlive the future that has opened it.
 #[derive(Debug)]
 pub(crate) struct PendingAttempt<C: Deref<Target = Context>> {
     context: C,

@@ -275,6 +275,7 @@ struct ReleaseOnDrop {
 }
 
 impl ReleaseOnDrop {
+    /// A call and not an assignment: the task would capture a copy of the field.
     fn set_ended(&mut self) {
         self.has_ended = true;
     }

@@ -35,19 +35,19 @@ pub(super) enum Outcome {
 pub(super) type Elected = std::result::Result<Outcome, Lack>;
 
 /// Asks for votes once, and with a claim for the turn. Without a majority, the votes are cancelled in the background;
-/// and also without the turn, if that was asked for, because those who wait for it are first.
+/// and also without the turn, if that was asked for.
 pub(super) async fn elect(
     masters: &Arc<Masters>,
     request: &Request,
     ballots: Vec<Ballot>,
     first: Proposal,
 ) -> Result<(TurnAnswer, Elected)> {
-    let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
     let mut round = masters.cast(ballots, first, Until::Majority).await;
-    let turn = std::mem::take(&mut round.turn);
     masters.check_distinct(request.operation)?;
     check_other(masters, request, &round)?;
-    if is_claim && !matches!(turn, TurnAnswer::Granted(_)) {
+    let lacks_turn = round.lacks_turn();
+    let turn = std::mem::take(&mut round.turn);
+    if lacks_turn {
         return Ok((turn, Err(Lack::TooFew)));
     }
     let (mut round, verdict, token) = second_round(masters, round, first).await;

@@ -14,6 +14,7 @@ use futures::future::{Either, select};
 
 use crate::backoff::Backoff;
 use crate::error::ErrorKind;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::red_lock::doubts::Why;
@@ -22,6 +23,28 @@ use crate::runtime::timeout;
 use crate::tuning::{MASTER_CHECK, REQUEST};
 
 impl Masters {
+    /// The usable answer of a master to a request with these keys, whose time limit was `limit`. Without one, the
+    /// master is not asked again for a while.
+    pub(super) fn answered<T>(
+        self: &Arc<Self>,
+        master: usize,
+        keys: &Arc<Keys>,
+        answer: Option<Result<T, Failure>>,
+        (sent, limit): (Instant, Duration),
+    ) -> Option<T> {
+        match answer {
+            Some(Ok(answer)) => {
+                self.all[master].served(keys);
+                return Some(answer);
+            }
+            Some(Err(failure)) => {
+                self.set_failed(master, keys, (failure.kind(), failure.to_string()), (sent, limit));
+            }
+            None => self.set_silent(master, keys, None, (sent, limit)),
+        }
+        None
+    }
+
     /// A master gave no usable answer to a request with these keys, which was sent at `sent` and could wait for
     /// `limit`. `false`: the answer is not about the master.
     pub(super) fn set_failed(

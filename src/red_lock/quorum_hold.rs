@@ -153,23 +153,18 @@ impl QuorumHold {
         deadline(slots.len(), slots.iter().filter_map(Slot::validity), now)
     }
 
-    /// The votes that an extension waits for, with their masters. Votes of masters that are down are extended in the
-    /// background if those of the others are a majority.
-    fn votes_to_extend(&self, lease: Duration, limit: Duration) -> Vec<(usize, Arc<HoldOwner>)> {
-        let masters = &self.masters;
-        let mut votes: Vec<_> = {
-            let slots = lock(&self.slots);
-            slots.iter().enumerate().filter_map(|(n, slot)| Some((n, slot.vote.clone()?))).collect()
-        };
-        let is_up = |(n, _): &(usize, _)| masters.all[*n].is_up();
-        if votes.iter().filter(|vote| is_up(vote)).count() >= majority(masters.all.len()) {
-            for (_, vote) in votes.extract_if(.., |vote| !is_up(vote)) {
-                let executor = masters.executor().clone();
-                let extended = async move { drop(timeout(&executor, limit, extend(&vote, lease)).await) };
-                masters.executor().spawn(Box::pin(extended));
-            }
+    /// The votes with their masters: those that an extension needs, and those of masters that are down, which it needs
+    /// only if the others are no majority.
+    fn needed_and_spare(&self) -> [Vec<(usize, Arc<HoldOwner>)>; 2] {
+        let all = &self.masters.all;
+        let slots = lock(&self.slots);
+        let votes = slots.iter().enumerate().filter_map(|(n, slot)| Some((n, slot.vote.clone()?)));
+        let (up, mut down): (Vec<_>, Vec<_>) = votes.partition(|(n, _)| all[*n].is_up());
+        if up.len() >= majority(all.len()) {
+            return [up, down];
         }
-        votes
+        down.extend(up);
+        [down, Vec::new()]
     }
 
     /// Resolves when the hold must end.
@@ -235,10 +230,15 @@ impl Ends for QuorumHold {
             // A vote that comes later would not be extended.
             until(&self.has_all, || (!self.awaits_votes.load(Ordering::SeqCst)).then_some(())).await;
             let (sent, limit) = (masters.now(), masters.node_timeout(lease));
-            let votes = self.votes_to_extend(lease, limit);
-            let extended = votes.iter().map(|(_, vote)| extend(vote, lease));
+            let [needed, spare] = self.needed_and_spare();
+            for (_, vote) in spare {
+                let executor = masters.executor().clone();
+                let extended = async move { drop(timeout(&executor, limit, extend(&vote, lease)).await) };
+                masters.executor().spawn(Box::pin(extended));
+            }
+            let extended = needed.iter().map(|(_, vote)| extend(vote, lease));
             let extended = together(masters.executor(), limit, extended).await;
-            for ((n, vote), _) in votes.iter().zip(&extended).filter(|(_, answer)| answer.is_none()) {
+            for ((n, vote), _) in needed.iter().zip(&extended).filter(|(_, answer)| answer.is_none()) {
                 masters.set_silent(*n, &vote.hold.keys, None, (sent, limit));
             }
             let now = masters.now();

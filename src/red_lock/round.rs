@@ -22,7 +22,8 @@ use crate::red_lock::voting::Voting;
 pub(super) enum Until {
     /// When all have answered, or at the time limit.
     All,
-    /// As soon as a majority has accepted the token, unless another answer could forbid the grant.
+    /// As soon as a majority has accepted the token or the turn was refused, unless a missing answer could forbid the
+    /// grant.
     Majority,
 }
 
@@ -35,11 +36,19 @@ pub(super) struct Round {
     pub(super) other: Option<(usize, Box<str>)>,
     /// The requests that a majority did not wait for.
     pub(super) late: Option<Late>,
+    /// Whether a master was asked for the turn.
+    is_claim: bool,
 }
 
 impl Round {
     pub(super) fn answers(&self) -> Vec<VoteAnswer> {
         self.casts.iter().map(|cast| cast.answer).collect()
+    }
+
+    /// Whether the turn was asked for, and was not granted. Then the votes do not count, because those who wait for the
+    /// turn are first.
+    pub(super) fn lacks_turn(&self) -> bool {
+        self.is_claim && !matches!(self.turn, TurnAnswer::Granted(_))
     }
 
     fn add(&mut self, returned: Returned, master: usize) {
@@ -56,17 +65,18 @@ impl Masters {
     /// Sends the ballots. A master that gives no usable answer within the node timeout is not asked again for a while,
     /// and its ballot is dropped.
     pub(super) async fn cast(self: &Arc<Self>, ballots: Vec<Ballot>, proposal: Proposal, until: Until) -> Round {
-        let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
         let may_end = until == Until::Majority && self.may_end_early(&ballots);
+        let is_claim = ballots.iter().any(|ballot| ballot.turn.is_some());
+        let mut round = Round { is_claim, ..Round::default() };
         let mut voting = Voting::begin(self, ballots, proposal);
-        let mut round = Round::default();
         loop {
-            // Pending means that all requests are sent, and that all answers which have come are counted.
+            // What is there is counted first. Pending means, but for tasks that were just woken, that all requests are
+            // sent and that no answer is left.
             let at_once = poll!(pin!(voting.next()));
             let next = match at_once {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
-                    if may_end && self.is_granted(&round, is_claim, proposal.lease) {
+                    if may_end && self.is_granted(&round, proposal.lease) {
                         round.late = Late::new(self, voting);
                         return round;
                     }
@@ -75,7 +85,7 @@ impl Masters {
             };
             let Some((master, returned)) = next else { return round };
             round.add(returned, master);
-            if matches!(round.turn, TurnAnswer::Taken) {
+            if may_end && matches!(round.turn, TurnAnswer::Taken) {
                 // No other answer matters. The drop cancels the votes.
                 return round;
             }
@@ -83,13 +93,12 @@ impl Masters {
     }
 
     /// Whether the answers are enough for a grant.
-    fn is_granted(&self, round: &Round, is_claim: bool, lease: Duration) -> bool {
-        let has_turn = !is_claim || matches!(round.turn, TurnAnswer::Granted(_));
-        has_turn && tally(self.all.len(), &round.answers(), self.now(), lease) == Verdict::Held
+    fn is_granted(&self, round: &Round, lease: Duration) -> bool {
+        !round.lacks_turn() && tally(self.all.len(), &round.answers(), self.now(), lease) == Verdict::Held
     }
 
-    /// Whether no answer that comes after a majority can forbid the grant. It would do so if it told that a master
-    /// votes for programs with another set of masters, or that two masters are the same server.
+    /// Whether no missing answer can forbid a grant. An answer does if it tells that its master votes for programs with
+    /// another set of masters, or that two masters are the same server.
     fn may_end_early(&self, ballots: &[Ballot]) -> bool {
         let is_known = |ballot: &Ballot| self.all[ballot.master].standing(Standing::is_known);
         self.settings.set.is_none() && ballots.iter().all(is_known)

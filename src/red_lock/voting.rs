@@ -136,27 +136,3 @@ impl Asked {
         masters.answered(self.master, &self.votes, answer, times)
     }
 }
-
-impl Masters {
-    /// The usable answer of a master to a request with these keys, whose time limit was `limit`. Without one, the
-    /// master is not asked again for a while.
-    pub(super) fn answered<T>(
-        self: &Arc<Self>,
-        master: usize,
-        keys: &Arc<Keys>,
-        answer: Option<Result<T, Failure>>,
-        (sent, limit): (Instant, Duration),
-    ) -> Option<T> {
-        match answer {
-            Some(Ok(answer)) => {
-                self.all[master].served(keys);
-                return Some(answer);
-            }
-            Some(Err(failure)) => {
-                self.set_failed(master, keys, (failure.kind(), failure.to_string()), (sent, limit));
-            }
-            None => self.set_silent(master, keys, None, (sent, limit)),
-        }
-        None
-    }
-}

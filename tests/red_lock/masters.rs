@@ -10,6 +10,9 @@ use crate::gate::{Gate, Gated};
 use crate::support::env::{Counting, Counts, Env};
 use crate::support::server::Server;
 
+/// A token in the year 2128.
+pub(crate) const FAR: u64 = 5_000_000_000_000_000;
+
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }

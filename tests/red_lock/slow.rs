@@ -1,6 +1,9 @@
 //! Masters that are slower than a majority: no grant waits for them.
 
-use crate::masters::{Masters, Program, ms};
+use bowline::Loss;
+use futures::future::join_all;
+
+use crate::masters::{FAR, Masters, Program, ms};
 use crate::on_masters;
 use crate::support::env::Env;
 
@@ -8,6 +11,8 @@ on_masters! {
     a_grant_does_not_wait_for_a_slow_master,
     a_vote_that_comes_after_the_release_is_released_with_the_others,
     a_vote_that_was_overtaken_by_its_release_is_cancelled,
+    a_vote_of_the_second_round_that_was_overtaken_is_cancelled,
+    a_late_vote_is_given_back_however_its_hold_ends,
     a_master_that_is_not_known_is_waited_for,
     programs_that_name_their_masters_wait_for_all,
     a_claim_waits_for_its_turn,
@@ -68,30 +73,40 @@ async fn a_vote_that_comes_after_the_release_is_released_with_the_others(env: En
     assert_eq!(counts.of("lock_cancel"), 0, "the answer to the release is enough: {third:?}");
 }
 
-/// A frozen gate does not keep the order of calls, as two connections would not.
+/// Each of the two calls waits for a connection, or the first one is lost and sent again.
 async fn a_vote_that_was_overtaken_by_its_release_is_cancelled(env: Env) {
+    overtaken(env, |_| {}, 0).await;
+}
+
+/// What is released is the vote of the first round, which has not accepted the token.
+async fn a_vote_of_the_second_round_that_was_overtaken_is_cancelled(env: Env) {
+    overtaken(env, |masters| masters.all.iter().for_each(|master| master.set_counter("a", FAR)), 1).await;
+}
+
+/// The third master gets the last of `earlier + 1` requests for its vote after the release.
+async fn overtaken(env: Env, prepare: impl FnOnce(&Masters), earlier: u32) {
     let masters = Masters::three(&env);
     let program = patient(&masters).await;
-    program.gates[2].freeze();
+    prepare(&masters);
+    program.gates[2].hold_up("lock_vote", earlier);
     let guard = env.soon("two are enough", program.locks.lock("a")).await.unwrap();
     guard.release().await.unwrap();
-    env.eventually("the release is under way", async || program.counts[2].of("lock_release") == 1).await;
+    let third = &program.counts[2];
+    env.eventually("the release has overtaken it", async || third.of("lock_release") == 1).await;
+    // The release is executed, too: it is not held up.
+    env.sleep(ms(100)).await;
     program.gates[2].thaw();
+    env.eventually("it is cancelled", async || third.of("lock_cancel") == 1).await;
     masters.nothing_is_left().await;
+    assert_eq!(third.of("lock_vote"), u64::from(earlier) + 1, "{:?}", third.all());
     assert_eq!(program.locks.stats().masters_down, 0);
-    assert!(program.counts[2].of("lock_vote") == 1 && program.counts[2].of("lock_release") == 1);
 }
 
 /// Its answer could tell that it is one of the others.
 async fn a_master_that_is_not_known_is_waited_for(env: Env) {
     let masters = Masters::three(&env);
     let program = masters.program().await;
-    program.gates[2].freeze();
-    let guard = env.soon("its time is over", program.locks.lock("a")).await.unwrap();
-    assert_eq!(program.locks.stats().masters_down, 1);
-    program.gates[2].thaw();
-    guard.release().await.unwrap();
-    masters.nothing_is_left().await;
+    waits_for_the_third(&env, &masters, &program).await;
 }
 
 /// Its answer could tell that it votes for programs with another set of masters.
@@ -100,12 +115,40 @@ async fn programs_that_name_their_masters_wait_for_all(env: Env) {
     let named = |builder: bowline::RedLockBuilder| builder.durable(true).masters_version("masters", 1);
     let program = masters.program_with(|config| config, named).await;
     hear(&masters, &program).await;
+    waits_for_the_third(&env, &masters, &program).await;
+}
+
+async fn waits_for_the_third(env: &Env, masters: &Masters, program: &Program) {
     program.gates[2].freeze();
     let guard = env.soon("its time is over", program.locks.lock("a")).await.unwrap();
     assert_eq!(program.locks.stats().masters_down, 1);
     program.gates[2].thaw();
     guard.release().await.unwrap();
     masters.nothing_is_left().await;
+}
+
+/// The hold ends in each way before the third master has answered.
+async fn a_late_vote_is_given_back_however_its_hold_ends(env: Env) {
+    for end in ["dropped", "expired", "closed"] {
+        let masters = Masters::three(&env);
+        let program = patient(&masters).await;
+        program.gates[2].answer_after(ms(1_500));
+        let lock = program.locks.lock("a").expires_after(ms(800));
+        let guard = env.soon("two are enough", lock).await.unwrap();
+        if end == "closed" {
+            join_all(program.clients.iter().map(|client| client.close())).await;
+        }
+        if end != "dropped" {
+            let loss = if end == "closed" { Loss::Closed } else { Loss::Expired };
+            assert_eq!(env.soon("the loss", guard.lost()).await, loss);
+        }
+        drop(guard);
+        masters.nothing_is_left().await;
+        env.eventually("it is held no more", async || program.locks.stats().held == 0).await;
+        drop(program);
+        // While the servers live.
+        env.eventually("no task is left", async || env.live().0 == 0).await;
+    }
 }
 
 async fn a_claim_waits_for_its_turn(env: Env) {

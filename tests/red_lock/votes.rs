@@ -2,7 +2,7 @@
 
 use bowline::{ErrorKind, MasterState};
 
-use crate::masters::{Masters, ms, waiter};
+use crate::masters::{FAR, Masters, ms, waiter};
 use crate::on_masters;
 use crate::support::env::Env;
 
@@ -19,9 +19,6 @@ on_masters! {
     a_turn_that_is_handed_off_proposes_no_old_token,
     the_label_of_the_holder_is_shown_by_each_master,
 }
-
-/// A token in the year 2128.
-const FAR: u64 = 5_000_000_000_000_000;
 
 async fn a_larger_token_of_no_hold_does_not_bar_a_hold(env: Env) {
     let masters = Masters::three(&env);
