@@ -72,6 +72,8 @@ pub enum Mutant {
     /// The connection says that a slot's inbox is subscribed before the server has subscribed it.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     InboxOpenTooSoon,
+    /// A renewal names all keys that permits may have, although some may not exist.
+    ShortRenewedInFull,
     /// A call whose slot has moved is sent to the same node again, and the map is not read anew.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     MovedNotFollowed,

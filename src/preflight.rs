@@ -1,5 +1,6 @@
 //! Checks the server and the user's rights when connecting, so that no operation fails half-way for lack of a right.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::try_join;
@@ -49,8 +50,7 @@ async fn tried(scripts: Scripts<'_>, config: &Config, client: Uuid) -> std::resu
 async fn wait(scripts: Scripts<'_>, keys: &Keys, client: Uuid, within: Duration) -> std::result::Result<(), Failure> {
     let no_hold = AttemptId { client, n: u64::MAX };
     let lease = Duration::from_millis(1);
-    scripts
-        .renew_acknowledged(&[RenewArgs { keys, id: no_hold, lease, longest: lease, extended: true }], 0, within)
-        .await
-        .map(drop)
+    let in_full = &AtomicBool::new(false);
+    let hold = RenewArgs { keys, id: no_hold, lease, longest: lease, extended: true, in_full };
+    scripts.renew_acknowledged(&[hold], 0, within).await.map(drop)
 }

@@ -29,6 +29,7 @@ pub(crate) mod permits;
 pub(crate) mod rate;
 pub(crate) mod redisson;
 mod registry;
+mod renewal;
 pub(crate) mod reply;
 pub(crate) mod resource;
 pub(crate) mod script;

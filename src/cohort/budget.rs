@@ -60,9 +60,10 @@ impl HandoffBudget {
         Self { first: token, size, left: size, next, known_since: now, ..*self }
     }
 
-    /// The same, with its time counted from now on: the one before is used up.
+    /// The same, with its time counted from now on: the one before is used up. It is not over at once, also if no
+    /// hold is to be handed off to members that wait.
     pub(crate) fn begun(self, now: Instant) -> Self {
-        Self { start: now, ..self }
+        Self { start: now, time: self.time.max(Duration::from_nanos(1)), ..self }
     }
 
     /// Counts one hand-off, and returns what is left. `None` if the budget does not allow another one. If others have

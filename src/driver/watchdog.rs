@@ -201,7 +201,7 @@ impl Watchdog {
     /// there, and the call is worth repeating.
     async fn cancel(&self, cleanup: &Cleanup) -> Result<bool, Failure> {
         let mut was_held = false;
-        while self.executor.now() < cleanup.until {
+        while !cleanup.is_over(self.executor.now()) {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
             let cancelled = match *behind {
                 0 => self.scripts().cancel(keys, *ticket, *from_tail).await,

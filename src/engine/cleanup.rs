@@ -20,8 +20,10 @@ pub(crate) struct Cleanup {
     pub(crate) is_repeated: bool,
     /// How many calls for it have failed.
     pub(crate) failures: u32,
-    /// By then it has expired in Redis.
-    pub(crate) until: Instant,
+    /// By then it has expired in Redis, unless it is a part of a hold that lasts longer.
+    pub(super) until: Instant,
+    /// The hold whose part it is.
+    pub(super) part_of: Option<Arc<Hold>>,
 }
 
 impl Cleanup {
@@ -36,13 +38,19 @@ impl Cleanup {
     }
 
     pub(super) fn new(keys: Arc<Keys>, ticket: Ticket, until: Instant) -> Self {
-        Self { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until }
+        Self { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until, part_of: None }
     }
 
     /// Of one part of a hold, whose other parts keep `rest` units.
-    pub(super) fn of_part(hold: &Hold, rest: u32, now: Instant) -> Self {
+    pub(super) fn of_part(hold: &Arc<Hold>, rest: u32, now: Instant) -> Self {
         let whole = Self::of(hold, now);
-        Self { ticket: whole.ticket.keeping(rest), ..whole }
+        Self { ticket: whole.ticket.keeping(rest), part_of: Some(hold.clone()), ..whole }
+    }
+
+    /// Whether nothing is left in Redis that a call could remove.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        let lives = |hold: &Arc<Hold>| hold.deadline().is_some_and(|deadline| now < deadline);
+        now >= self.until && !self.part_of.as_ref().is_some_and(lives)
     }
 
     pub(super) fn is_of_part(&self) -> bool {

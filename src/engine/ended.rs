@@ -56,7 +56,7 @@ impl Ended {
     pub(super) fn take(&mut self, now: Instant) -> Vec<Cleanup> {
         let mut all = std::mem::take(&mut self.old);
         all.extend(self.young.drain());
-        let mut left: Vec<Cleanup> = all.into_values().filter(|cleanup| now < cleanup.until).collect();
+        let mut left: Vec<Cleanup> = all.into_values().filter(|cleanup| !cleanup.is_over(now)).collect();
         left.sort_unstable_by_key(|cleanup| (cleanup.until, cleanup.ticket.id.n));
         left
     }

@@ -62,6 +62,8 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: AtomicState,
+    /// Whether the server is known to store it in full.
+    in_full: AtomicBool,
     part_of: PartOf,
     asked: AtomicBool,
     /// Notified when the hold is lost or released, and when somebody asks the holder to release.
@@ -90,6 +92,7 @@ impl Hold {
             resent: false,
             longest: AtomicU64::new(millis(lease)),
             state: AtomicState::held(deadline),
+            in_full: AtomicBool::new(false),
             part_of: PartOf::default(),
             asked: AtomicBool::new(false),
             over: Event::new(),
@@ -135,7 +138,13 @@ impl Hold {
     /// has asked for; but not with a lock that Java reads, which is never shortened.
     pub(crate) fn renewal_args(&self, lease: Duration) -> RenewArgs<'_> {
         let longest = if self.keys.kind.has_queue() { self.longest().max(lease) } else { Duration::ZERO };
-        RenewArgs { keys: &self.keys, id: self.id, lease, longest, extended: longest > self.lease }
+        let extended = longest > self.lease;
+        RenewArgs { keys: &self.keys, id: self.id, lease, longest, extended, in_full: &self.in_full }
+    }
+
+    /// The name of the script that renews this hold now.
+    pub(crate) fn renewed_by(&self) -> Option<&'static str> {
+        self.keys.kind.renewal(&self.in_full)
     }
 
     /// See [`Term::interval`]. `None` too once the hold is over.

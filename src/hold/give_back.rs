@@ -30,6 +30,7 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
     let (context, hold) = (owned.context().clone(), owned.hold.clone());
     check_not_lost(&hold, "release", context.now())?;
     let mut unanswered = Unanswered { context: context.clone(), hold: hold.clone(), left, is_answered: false };
+    let mut is_last = false;
     // The request does not keep the hold, because the last part may end meanwhile.
     if let Some(last) = Arc::into_inner(owned) {
         // Asked now, when no other part can keep the hold any more.
@@ -39,6 +40,7 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
             unanswered.is_answered = true;
             return Ok(());
         }
+        is_last = true;
     }
     let began = context.now();
     let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount).keeping(left);
@@ -54,7 +56,8 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
                 if given.call_again {
                     context.engine.promote_later(&hold.keys, context.now(), hold.lease);
                 }
-                let is_over = hold.deadline().is_none() && hold.loss(context.now()).is_none();
+                // Others may have ended the hold meanwhile. If this was the last part, only a kept part is left.
+                let is_over = !is_last && hold.deadline().is_none() && hold.loss(context.now()).is_none();
                 // An earlier request may have given the part back while the hold was there.
                 if given.was_held || is_over || may_be_done {
                     return Ok(());

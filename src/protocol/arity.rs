@@ -1,5 +1,6 @@
 //! Checks that every typed call passes as many keys and arguments as its script's header says.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -11,6 +12,7 @@ use super::change::ChangeArgs;
 use super::copy::CallCopy;
 use super::drop_waiters::DropArgs;
 use super::election::{Announcement, What};
+use super::facts::Form;
 use super::key::{Keys, Named, SharedCounter};
 use super::kind::Kind;
 use super::latch::Latch;
@@ -53,8 +55,10 @@ impl Calls {
                 let ahead = AheadArgs { held: id, known: Token::new(1), lease: LEASE, budget: 2, place, not_after: 0 };
                 held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
             }
-            let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE, extended: true };
-            self.add(held.renew(&[renewal; REPEATS]));
+            let in_full = &AtomicBool::new(false);
+            let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE, extended: true, in_full };
+            self.add(held.renew(&[renewal; REPEATS], kind.form(in_full)));
+            self.add(held.renew(&[renewal; REPEATS], Form::InFull));
         });
     }
 }

@@ -13,18 +13,16 @@ pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
 use super::mutex;
-use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed};
 use super::resource::Held;
 pub(crate) use super::resource::{AcquireArgs, AheadArgs, Place, RenewArgs, TicketArgs};
 use super::ticket::{Claim, Ticket};
 
 impl Kind {
-    /// The name of the script that renews holds of this kind. Holds with the same script are renewed in one call.
-    pub(crate) fn renewal(self) -> Option<&'static str> {
-        self.with(|resource| resource.held().map(|held| held.renewal().name()))
-    }
-
-    fn held<'a, T>(self, call: impl FnOnce(&dyn Held) -> ScriptCall<'a, T>) -> Result<ScriptCall<'a, T>, Failure> {
+    pub(super) fn held<'a, T>(
+        self,
+        call: impl FnOnce(&dyn Held) -> ScriptCall<'a, T>,
+    ) -> Result<ScriptCall<'a, T>, Failure> {
         self.held_if(|held| Some(call(held)))
     }
 
@@ -127,33 +125,5 @@ impl Scripts<'_> {
         let seen = self.seen(keys, 0).await?;
         let attempt = |id: &str| AttemptId::parse(id).or_else(|| AttemptId::of_permit(id, client));
         Ok(seen.holds.iter().filter_map(|hold| attempt(&hold.id)).collect())
-    }
-
-    /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is
-    /// of no use.
-    pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
-        let kind = holds.first().map_or(Kind::Lock, |hold| hold.keys.kind);
-        if holds.len() < 2 || !self.connection.topology().one_name_per_call {
-            return self.send_within(kind.held(|held| held.renew(holds))?, Some(within)).await;
-        }
-        let calls = holds.chunks(1).map(|hold| kind.held(|held| held.renew(hold)));
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        Renewed::joined(self.send_each(&calls, within).await)
-    }
-
-    /// Like [`renew`](Self::renew), for holds whose renewal counts once `replicas` replicas have acknowledged it. A
-    /// lease of zero would write nothing, so replicas would acknowledge it at once.
-    pub(crate) async fn renew_acknowledged(
-        self,
-        holds: &[RenewArgs<'_>],
-        replicas: u32,
-        within: Duration,
-    ) -> Result<Renewed, Failure> {
-        let kind = holds.first().map_or(Kind::Lock, |hold| hold.keys.kind);
-        let at_once = if self.connection.topology().one_name_per_call { 1 } else { holds.len().max(1) };
-        let calls = holds.chunks(at_once).map(|holds| kind.held(|held| held.renew(holds)));
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        let answers = self.send_acknowledged(&calls, replicas, within).await.into_iter();
-        Renewed::joined(answers.map(|answer| answer.map(|(renewed, by)| renewed.acknowledged(by, replicas))).collect())
     }
 }

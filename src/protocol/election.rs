@@ -4,6 +4,7 @@
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::drop_waiters::{DropArgs, Dropped};
+use super::facts::Form;
 use super::failure::Failure;
 use super::key::Keys;
 use super::latch::Latch;
@@ -98,7 +99,7 @@ impl Held for Leading {
         MUTEX.drop_waiters(keys, site, args)
     }
 
-    fn renewal(&self) -> &'static Script {
+    fn renewal(&self, _: Form) -> &'static Script {
         &RENEW
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use uuid::Uuid;
 
-use super::facts::Facts;
+use super::facts::{Facts, Form};
 use super::failure::Failure;
 use super::kind::Kind;
 use super::limits::{MAX_PARTIES, WRITE};
@@ -125,9 +125,11 @@ impl Keys {
         self.named.keys(self.kind.facts().suffixes.iter())
     }
 
-    /// The keys that a renewal needs.
-    pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
-        self.kind.facts().renewed.iter().map(|suffix| self.ending(suffix))
+    /// The keys that a renewal of a hold in that form needs.
+    pub(super) fn renewed(&self, form: Form) -> impl Iterator<Item = &str> {
+        let Facts { renewed, .. } = self.kind.facts();
+        let needed = if form == Form::Short { &renewed[..1] } else { renewed };
+        needed.iter().map(|suffix| self.ending(suffix))
     }
 }
 

@@ -1,14 +1,16 @@
 //! The kinds of resources. The scripts of each are registered in [`registry`](super::registry).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::facts::{
-    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE,
+    BARRIER, ELECTION, ENTRY, Facts, Form, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE,
     TIMED_PERMIT, TURN, VOTE, WATCH,
 };
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
+use crate::mutant::{self, Mutant};
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,6 +144,14 @@ impl Kind {
 
     /// Whether those who wait stand in a queue, from which a release grants to the next one. Otherwise all of them are
     /// woken, and ask.
+    /// The form in which the server is asked for a hold of which that is known.
+    pub(super) fn form(self, in_full: &AtomicBool) -> Form {
+        if mutant::on(Mutant::ShortRenewedInFull) {
+            return Form::InFull;
+        }
+        if self.facts().may_be_short && !in_full.load(Ordering::Relaxed) { Form::Short } else { Form::InFull }
+    }
+
     pub(crate) fn has_queue(self) -> bool {
         self.facts().has_queue
     }

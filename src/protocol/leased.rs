@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped, dropped};
+use super::facts::Form;
 use super::key::Keys;
 use super::reply::{
     Acquired, AskedAhead, Cancelled, Released, Requeued, Timed, acquired, asked_ahead, cancelled, heartbeat_reply,
@@ -29,6 +30,8 @@ pub(super) struct LeaseScripts {
     pub(super) heartbeat: &'static LazyLock<Script>,
     pub(super) release: &'static LazyLock<Script>,
     pub(super) renew: &'static LazyLock<Script>,
+    /// `None`: no hold is stored short.
+    pub(super) renew_short: Option<&'static LazyLock<Script>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +122,7 @@ impl Held for Leased {
         Some(call.number(args.first).number(args.not_after).limit(self.limit).site(site))
     }
 
-    fn renewal(&self) -> &'static Script {
-        self.scripts.renew
+    fn renewal(&self, form: Form) -> &'static Script {
+        self.scripts.renew_short.filter(|_| form == Form::Short).unwrap_or(self.scripts.renew)
     }
 }

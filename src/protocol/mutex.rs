@@ -38,6 +38,7 @@ pub(super) const MUTEX: Leased = Leased {
         heartbeat: &HEARTBEAT,
         release: &RELEASE,
         renew: &RENEW,
+        renew_short: None,
     },
     limit: None,
 };

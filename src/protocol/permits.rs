@@ -30,6 +30,7 @@ scripts! {
     LIMIT = "limit",
     RELEASE = "release",
     RENEW = "renew",
+    RENEW_SHORT = "renew_short",
 }
 
 /// Units that are taken and given back, with the limit of the call site.
@@ -52,6 +53,7 @@ impl Permits {
             heartbeat: &HEARTBEAT,
             release: &RELEASE,
             renew: &RENEW,
+            renew_short: Some(&RENEW_SHORT),
         };
         Leased { scripts: SCRIPTS, limit: Some(self.limit) }
     }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use super::failure::Failure;
-use super::fields::{self, Fields, Stored};
+use super::fields::{self, Fields};
 use super::message::Message;
 use super::token::Token;
+pub(crate) use renewed::{HoldState, Renewed};
+pub(in crate::protocol) use renewed::{renewed, renewed_short};
+
+mod renewed;
 
 /// The server's clock in milliseconds, as a reply carries it.
 pub(crate) type ServerMillis = u64;
@@ -119,62 +122,6 @@ pub(crate) enum TicketState {
     Gone,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Renewed {
-    pub(crate) now: ServerMillis,
-    pub(crate) holds: Vec<HoldState>,
-    /// Why some holds are [`Unanswered`](HoldState::Unanswered).
-    pub(crate) failure: Option<Failure>,
-}
-
-impl Renewed {
-    /// The same answer after `replicas` replicas have acknowledged it. At least `needed` replicas have to. A missing
-    /// hold is known without any replica.
-    pub(in crate::protocol) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
-        if replicas < needed {
-            for hold in self.holds.iter_mut().filter(|hold| matches!(hold, HoldState::Held(_))) {
-                *hold = HoldState::Unacknowledged(replicas);
-            }
-        }
-        self
-    }
-
-    /// Joins the answers to several calls about one hold each. If none was answered, the error is that of one of the
-    /// calls.
-    pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
-        let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None };
-        for answer in answers {
-            match answer {
-                Ok(renewed) => {
-                    joined.now = joined.now.max(renewed.now);
-                    joined.holds.extend(renewed.holds);
-                }
-                Err(failure) => {
-                    joined.holds.push(HoldState::Unanswered);
-                    joined.failure.get_or_insert(failure);
-                }
-            }
-        }
-        let none = joined.holds.iter().all(|hold| *hold == HoldState::Unanswered);
-        match joined.failure.take() {
-            Some(failure) if none => Err(failure),
-            failure => Ok(Self { failure, ..joined }),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HoldState {
-    /// Held, with the token that the server stores. `None` if another program wrote something that is not a token.
-    Held(Option<Token>),
-    NotHeld,
-    Unusable,
-    /// Held, but fewer replicas than needed have acknowledged that in time. The number of those that did.
-    Unacknowledged(u32),
-    /// The call about this hold failed.
-    Unanswered,
-}
-
 pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired> {
     if let Some(micros) = fields.short() {
         // The token is the server's time. 0 and 1 are replies of releases.
@@ -277,21 +224,6 @@ pub(in crate::protocol) fn heartbeat_reply(fields: &mut Fields<'_>) -> Option<He
         });
     }
     Some(HeartbeatReply { now, holder_left, call_again, tickets: states })
-}
-
-pub(in crate::protocol) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
-    let holds = fields.entries();
-    let now = fields.number()?;
-    let mut states = Vec::with_capacity(holds);
-    for _ in 0..holds {
-        states.push(match fields.stored()? {
-            Stored::Token(token) => HoldState::Held(token),
-            Stored::Integer(0) => HoldState::NotHeld,
-            Stored::Integer(-1) => HoldState::Unusable,
-            Stored::Integer(_) => return None,
-        });
-    }
-    Some(Renewed { now, holds: states, failure: None })
 }
 
 #[cfg(test)]

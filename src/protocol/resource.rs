@@ -1,10 +1,12 @@
 //! The requests that exist for every resource, whatever its kind.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped};
+use super::facts::Form;
 use super::key::Keys;
 use super::reply::{
     self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed,
@@ -65,6 +67,8 @@ pub(crate) struct RenewArgs<'a> {
     pub(crate) longest: Duration,
     /// Whether an earlier call may have had a smaller `longest`, so that the server has to store this one.
     pub(crate) extended: bool,
+    /// Whether the hold is known to be stored [in full](Form::InFull).
+    pub(crate) in_full: &'a AtomicBool,
 }
 
 /// A request that keeps tickets alive.
@@ -104,12 +108,13 @@ pub(crate) trait Held {
         args: DropArgs,
     ) -> Option<ScriptCall<'a, Timed<Dropped>>>;
 
-    /// The script that renews leases. Holds of resources with the same script are renewed in one call.
-    fn renewal(&self) -> &'static Script;
+    /// The script that renews leases. Holds with the same script are renewed in one call.
+    fn renewal(&self, form: Form) -> &'static Script;
 
-    fn renew<'a>(&self, holds: &[RenewArgs<'a>]) -> ScriptCall<'a, Renewed> {
-        let keys = holds.iter().flat_map(|hold| hold.keys.renewed());
-        ScriptCall::new(self.renewal(), keys, reply::renewed)
+    fn renew<'a>(&self, holds: &[RenewArgs<'a>], form: Form) -> ScriptCall<'a, Renewed> {
+        let keys = holds.iter().flat_map(|hold| hold.keys.renewed(form));
+        let read = if form == Form::Short { reply::renewed_short } else { reply::renewed };
+        ScriptCall::new(self.renewal(form), keys, read)
             .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
     }
 }

@@ -17,6 +17,7 @@ use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::copy::CallCopy;
 use super::drop_waiters::{DropArgs, Dropped};
+use super::facts::Form;
 use super::failure::Failure;
 use super::fields::Fields;
 use super::key::Keys;
@@ -112,11 +113,11 @@ impl Held for TimedPermit {
         None
     }
 
-    fn renewal(&self) -> &'static Script {
+    fn renewal(&self, _: Form) -> &'static Script {
         &RENEW
     }
 
-    fn renew<'a>(&self, holds: &[RenewArgs<'a>]) -> ScriptCall<'a, Renewed> {
+    fn renew<'a>(&self, holds: &[RenewArgs<'a>], _: Form) -> ScriptCall<'a, Renewed> {
         let keys = holds.iter().filter_map(|hold| hold.keys.beside());
         ScriptCall::new(&RENEW, keys, renewed).each(holds, |call, hold| {
             call.spelled(hold.id.permit()).millis(hold.lease).millis(hold.longest).number(hold.extended)

@@ -13,7 +13,7 @@ use super::kind::Kind;
 use super::latch::Latch;
 use super::once::RunEnd;
 use super::permits::Permits;
-use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
+use super::resource::{AcquireArgs, TicketArgs};
 use super::ticket::Ticket;
 use super::token::Token;
 use super::{client, mutex, once};
@@ -28,6 +28,7 @@ mod labels;
 mod limiter;
 mod listing;
 mod others;
+mod renewal;
 mod reply;
 mod request;
 mod shared;
@@ -41,6 +42,7 @@ pub use attempt::{Attempt, Copy};
 pub use labels::{read_labels, store_label};
 pub use limiter::Limiter;
 pub use listing::name_page;
+pub use renewal::{renew, renew_short};
 pub use reply::in_full;
 pub use request::Request;
 pub use shared::{PREFIX, client, inbox};
@@ -274,19 +276,6 @@ impl Resource {
     fn with_ttl(&self, attempt: Attempt) -> TicketArgs {
         (self.ticket_of(attempt), attempt.ticket_ttl)
     }
-}
-
-/// Renews holds, with the resource and the lease of each attempt. `None` if they cannot be renewed in one call.
-pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
-    let (first, _) = holds.first()?;
-    let renewal = first.keys.kind.renewal();
-    let all = renewal.is_some() && holds.iter().all(|(resource, _)| resource.keys.kind.renewal() == renewal);
-    let holds: Vec<_> = holds.iter().map(|(resource, attempt)| renewal_of(&resource.keys, *attempt)).collect();
-    first.keys.kind.with(|resource| resource.held().filter(|_| all).map(|held| sent(held.renew(&holds))))
-}
-
-fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {
-    RenewArgs { keys, id: id(attempt), lease: attempt.lease, longest: attempt.lease, extended: false }
 }
 
 fn sent<T>(call: ScriptCall<'_, T>) -> Request {

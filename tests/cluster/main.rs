@@ -18,6 +18,7 @@ mod cut_off;
 mod failover;
 mod late;
 mod log;
+mod lone;
 mod messages;
 mod moved;
 mod moving;

@@ -86,15 +86,14 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
     });
     let zero = || prop_oneof![lease(), one("0")];
     let renewal = (attempt_id(), zero(), zero(), prop_oneof![one("0"), one("1")]);
-    let renewed =
-        vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), renewal), 0..5).prop_map(|holds| {
-            let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
-            let args = holds
-                .into_iter()
-                .flat_map(|(_, (id, lease, longest, extended))| [id, lease, longest, extended])
-                .collect();
-            ("permit_renew", keys, args)
-        });
+    let holds = vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), renewal), 0..5);
+    let scripts = select(vec![("permit_renew", 2), ("permit_renew_short", 1)]);
+    let renewed = (scripts, holds).prop_map(|((script, count), holds)| {
+        let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, count)).collect();
+        let args =
+            holds.into_iter().flat_map(|(_, (id, lease, longest, extended))| [id, lease, longest, extended]).collect();
+        (script, keys, args)
+    });
     let change = [
         vec![attempt_id(), attempt_id(), units(at), lease(), limit(at), not_after()],
         vec![inbox(), counts_everyone()],
@@ -138,7 +137,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         5 => of("permit_release", release),
         6 => of("permit_cancel", cancel),
         3 => heartbeat,
-        2 => renewed,
+        3 => renewed,
         4 => of("permit_change", change),
         1 => of("permit_drop_waiters", drop_waiters),
         1 => of("permit_force_release", [site(at), vec![attempt_id(), attempt_id()]].concat()),

@@ -14,7 +14,9 @@ on_every_runtime! {
     a_future_dropped_half_way_gives_back,
     what_is_never_answered_is_given_back_in_the_background,
     a_dropped_part_is_given_back_until_the_server_answers,
+    a_dropped_part_is_given_back_for_as_long_as_its_hold_lives,
     a_part_of_a_hold_that_is_gone_says_so,
+    a_part_beside_a_kept_one_says_that_its_hold_is_gone,
     a_part_that_was_back_before_its_hold_was_taken_is_back,
     a_gap_repeats_the_last_part,
 }
@@ -111,6 +113,22 @@ async fn a_dropped_part_is_given_back_until_the_server_answers(env: Env) {
     assert_eq!(other.available().await.unwrap(), LIMIT);
 }
 
+/// As in a slot of a cluster that moves for longer than a lease: renewals go on, and other requests wait.
+async fn a_dropped_part_is_given_back_for_as_long_as_its_hold_lives(env: Env) {
+    let other = env.client().await.semaphore("a", LIMIT);
+    let lease = ms(1000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    let mut permit = client.semaphore("a", LIMIT).acquire_many(9).await.unwrap();
+    faults.always(GIVE_BACK, Fault::LoseRequest);
+    drop(permit.split(4).unwrap());
+    env.sleep(2 * lease).await;
+    assert_eq!((permit.is_valid(), other.available().await.unwrap()), (true, 0));
+    faults.heal();
+    env.eventually("four are back", async || other.available().await.unwrap() == 4).await;
+    assert!(permit.is_valid());
+    permit.release().await.unwrap();
+}
+
 async fn a_part_of_a_hold_that_is_gone_says_so(env: Env) {
     let client = env.client().await;
     let mut permit = client.client.semaphore("a", LIMIT).acquire_many(9).await.unwrap();
@@ -119,6 +137,20 @@ async fn a_part_of_a_hold_that_is_gone_says_so(env: Env) {
     assert_eq!(part.release().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(env.soon("the other part", permit.lost()).await, Loss::Gone);
     assert_eq!(permit.release().await.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+async fn a_part_beside_a_kept_one_says_that_its_hold_is_gone(env: Env) {
+    let client = env.client().await;
+    for is_gone in [true, false] {
+        let mut permit = client.client.semaphore("a", LIMIT).acquire_many(9).await.unwrap();
+        permit.split(4).unwrap().keep().unwrap();
+        if is_gone {
+            env.redis::<u64>(&["DEL", "bowline:sem:{a}"]);
+        }
+        let released = permit.release().await;
+        assert_eq!(released.err().map(|error| error.kind()), is_gone.then_some(ErrorKind::Lost));
+        env.redis::<u64>(&["DEL", "bowline:sem:{a}", "bowline:sem:{a}:leases"]);
+    }
 }
 
 /// The answer is lost, and the next copy of the request finds no hold.

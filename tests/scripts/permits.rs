@@ -18,6 +18,7 @@ mod queue;
 mod read_write;
 mod release;
 mod renew;
+mod renew_short;
 mod retained;
 mod sites;
 mod sole;

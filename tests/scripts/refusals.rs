@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lab::{Around, Lab, State, attempt, keys_of};
-use crate::permits::lab::{ALL, Changed, Permits};
+use crate::permits::lab::{ALL, Changed, Permits, writer};
 use crate::support::server::Server;
 
 /// Why a real server refuses what would write.
@@ -133,6 +133,37 @@ fn a_refused_renewal_of_permits_is_no_loss() {
         let answers = lab.renew(&[(&held, &a.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]);
         assert_eq!(answers, [1, 0, -1]);
         lab.assert_held(&[&a]);
+    }
+}
+
+#[test]
+fn a_refused_renewal_of_a_lone_hold_is_no_loss() {
+    for refusal in Refusal::ALL {
+        let mut lab = Permits::read_write_on(Lab::on(Refusal::server()));
+        if !refusal.applies(&lab) {
+            continue;
+        }
+        // The checks store a hold in full.
+        lab.checked = false;
+        let (a, b) = (writer(1, 1).lease(60_000), attempt(2, 1));
+        lab.hold(&[&a]);
+        let held = lab.keys.clone();
+        lab.rename("wrong");
+        let wrong = lab.keys.clone();
+        lab.set_wrong(0);
+        lab.rename("n");
+        refusal.begin(lab.lab());
+        let before = lab.dump();
+        for (keys, id, lease) in
+            [(&held, &a.id, 60_000), (&held, &b.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]
+        {
+            refused(lab.try_renew_short(&[(keys, id, lease)]), refusal);
+        }
+        assert_eq!(lab.try_renew_short(&[(&held, &a.id, 0)]), Ok(vec![1]));
+        before.assert_same(&lab.dump(), 0);
+        refusal.end(lab.lab());
+        let answers = lab.try_renew_short(&[(&held, &a.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]);
+        assert_eq!(answers, Ok(vec![1, 0, -1]));
     }
 }
 

@@ -132,6 +132,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("cut_off_listener", |stage| Box::pin(cluster::cut_off_listener(stage))),
     ("handed_over_in_a_moving_slot", |stage| Box::pin(cluster::handed_over_in_a_moving_slot(stage))),
     ("moving_slot", |stage| Box::pin(cluster::moving_slot(stage))),
+    ("lone_holds_in_a_moving_slot", |stage| Box::pin(cluster::lone_holds_in_a_moving_slot(stage))),
     ("expired_in_a_moving_slot", |stage| Box::pin(cluster::expired_in_a_moving_slot(stage))),
     ("thawed_master", |stage| Box::pin(cluster::thawed_master(stage))),
     ("thawed_answer", |stage| Box::pin(cluster::thawed_answer(stage))),

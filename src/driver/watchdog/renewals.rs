@@ -29,7 +29,7 @@ pub(super) struct Renewals<'a> {
 
 impl Renewals<'_> {
     pub(super) fn group(self, hold: &Hold) -> Group {
-        (hold.keys.kind.renewal(), self.scripts.connection.node_of(hold.keys.main()), hold.replicas)
+        (hold.renewed_by(), self.scripts.connection.node_of(hold.keys.main()), hold.replicas)
     }
 
     pub(super) fn grouped(self, holds: Vec<Arc<Hold>>) -> BTreeMap<Group, Vec<Arc<Hold>>> {

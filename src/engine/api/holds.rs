@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Gives units of the hold back in the background, so that `rest` are left.
-    pub(crate) fn give_back_later(&self, hold: &Hold, rest: u32, now: Instant) {
+    pub(crate) fn give_back_later(&self, hold: &Arc<Hold>, rest: u32, now: Instant) {
         self.change(|state| state.cleanups.push(Cleanup::of_part(hold, rest, now)));
     }
 

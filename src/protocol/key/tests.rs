@@ -133,7 +133,7 @@ fn a_name_of_redisson_is_the_key() {
     assert_eq!(plain.channel(), "redisson_lock__channel:mapped:{a}:queue");
     let fenced = Keys::new("p", Kind::Redisson { fenced: true }, "a b").unwrap();
     assert_eq!(fenced.beside(), Some("redisson_lock_token:{a b}"));
-    assert_eq!(fenced.renewed().collect::<Vec<_>>(), ["a b"]);
+    assert_eq!(fenced.renewed(Form::InFull).collect::<Vec<_>>(), ["a b"]);
     assert_eq!(
         Keys::redisson("p", "a", "", Kind::Redisson { fenced: false }).unwrap_err().kind(),
         ErrorKind::InvalidInput

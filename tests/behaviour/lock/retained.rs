@@ -9,6 +9,7 @@ use crate::lab::{Acquire, Env, Lock, LockGuard, TestClient, on_every_server};
 
 on_every_server! {
     it_is_taken_again_without_a_command,
+    without_hand_offs_it_is_retained_as_well,
     the_next_tokens_are_asked_for_ahead,
     another_client_that_waits_gets_an_idle_one_at_once,
     another_client_gets_a_used_one_after_its_guard,
@@ -62,6 +63,21 @@ async fn it_is_taken_again_without_a_command(env: Env) {
     assert_eq!(client.counts.total(), 0, "{:?}", client.counts.all());
     let stats = client.stats();
     assert_eq!((stats.retained, stats.acquired, stats.passed_on, stats.held), (102, 103, 0, 0));
+}
+
+/// Its own waiters queue up at the server, and the client still keeps what nobody waits for.
+async fn without_hand_offs_it_is_retained_as_well(env: Env) {
+    let client = env.client_with(|config| config.lease(Duration::from_secs(30)).handoff_time(Duration::ZERO)).await;
+    let lock = client.lock("a");
+    let mut last = take(&env, lock.lock().retained(TIME)).await;
+    client.counts.reset();
+    for _ in 0..10 {
+        let token = take(&env, lock.lock().retained(TIME)).await;
+        assert!(token > last);
+        last = token;
+    }
+    assert_eq!(client.counts.of("lock_acquire"), 0, "{:?}", client.counts.all());
+    assert_eq!((client.stats().retained, client.stats().acquired), (10, 11));
 }
 
 async fn the_next_tokens_are_asked_for_ahead(env: Env) {

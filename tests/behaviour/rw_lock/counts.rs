@@ -9,6 +9,7 @@ on_every_server! {
     an_uncontended_acquisition_and_release_are_two_commands,
     a_contended_write_costs_two_commands,
     locks_and_permits_are_renewed_together,
+    a_hold_that_is_joined_is_renewed_in_all_its_keys,
 }
 
 async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
@@ -51,10 +52,31 @@ async fn locks_and_permits_are_renewed_together(env: Env) {
     client.counts.reset();
     env.sleep(lease).await;
     assert!(guards.iter().all(|valid| valid()), "a lease was lost");
-    let (locks, permits) = (client.counts.of("lock_renew"), client.counts.of("permit_renew"));
-    assert_eq!(client.counts.total(), locks + permits);
-    // Three rounds of 300 holds, in batches of up to 256, each split in two. The first round is not in step yet.
-    assert!((3..=20).contains(&(locks + permits)), "{locks} and {permits} calls");
+    // The first reader of a name is stored in full.
+    let counts = ["lock_renew", "permit_renew_short", "permit_renew"].map(|script| client.counts.of(script));
+    let calls = counts.iter().sum();
+    assert_eq!(client.counts.total(), calls);
+    // Three rounds of 300 holds, in batches of up to 256, each split in three. The first round is not in step yet.
+    assert!((3..=20).contains(&calls), "{counts:?} calls");
     drop(guards);
     env.eventually("all are released", async || env.keys().is_empty()).await;
+}
+
+/// Alone, a reader is stored in one key. What is stored of it stays as it is once other readers have come.
+async fn a_hold_that_is_joined_is_renewed_in_all_its_keys(env: Env) {
+    let (client, other) = (env.client_with(|config| config.lease(Duration::from_secs(1))).await, env.client().await);
+    // Without a token of a writer, a reader is not stored short.
+    client.rw_lock("a").write().await.unwrap().release().await.unwrap();
+    let guard = client.rw_lock("a").read().await.unwrap();
+    let renewed = |script: &str| client.counts.of(script);
+    env.eventually("it is renewed", async || renewed("permit_renew_short") >= 2).await;
+    assert_eq!(renewed("permit_renew"), 0);
+    let joined = other.rw_lock("a").read().await.unwrap();
+    env.eventually("it is renewed with the other", async || renewed("permit_renew") >= 1).await;
+    let short = renewed("permit_renew_short");
+    joined.release().await.unwrap();
+    env.eventually("it is alone", async || renewed("permit_renew") >= 3).await;
+    assert_eq!(renewed("permit_renew_short"), short, "{:?}", client.counts.all());
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
 }

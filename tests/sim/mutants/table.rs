@@ -184,6 +184,7 @@ pub const MUTANTS: &[Row] = &[
     rust("receivers_believed", Mutant::ReceiversBelieved, scene("heard_elsewhere"), I3),
     rust("subscription_left_behind", Mutant::SubscriptionLeftBehind, scene("cut_off_listener"), I3),
     rust("moved_not_followed", Mutant::MovedNotFollowed, scene("moving_slot"), I3),
+    rust("short_renewed_in_full", Mutant::ShortRenewedInFull, scene("lone_holds_in_a_moving_slot"), LOST),
     rust("ask_updates_map", Mutant::AskUpdatesMap, scene("moving_slot"), LOST),
     rust("older_map_taken", Mutant::OlderMapTaken, scene("old_map"), I3),
     rust("late_answer_believed", Mutant::LateAnswerBelieved, scene("thawed_answer"), I1),

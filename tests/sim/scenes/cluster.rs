@@ -116,6 +116,36 @@ pub async fn moving_slot(mut stage: Stage) -> Played {
     Ok(())
 }
 
+/// While their slot moves, a writer or a reader and a permit are renewed. Nothing else of their names is stored, so not
+/// all keys exist which a script for permits has.
+pub async fn lone_holds_in_a_moving_slot(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(1500 * MS).await;
+    let lock = stage.rw_lock(process);
+    let (mut reader, mut writer) = (None, None);
+    if stage.random.one_in(2) {
+        reader = Some(lock.read().await.unwrap());
+    } else {
+        writer = Some(lock.write().await.unwrap());
+    }
+    let permit = stage.semaphore(process, 3).acquire().await.unwrap();
+    let from = owner(&stage);
+    let to = stage.random.below(3) as usize;
+    if !stage.server.move_slot(NAME, to, 2000 * MS) {
+        return Ok(());
+    }
+    while stage.server.nodes.settled().is_none() {
+        let read = reader.as_ref().is_none_or(|guard| guard.is_valid());
+        let written = writer.as_ref().is_none_or(|guard| guard.is_valid());
+        must(read && written && permit.is_valid(), "a lease is lost while its slot moves")?;
+        stage.sleep(10 * MS).await;
+    }
+    must(owner(&stage) != from, "the slot has not moved")?;
+    permit.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    drop((reader, writer));
+    Ok(())
+}
+
 /// The slot has begun to move, and all keys of the lock are still there: the hand-over is whole.
 pub async fn handed_over_in_a_moving_slot(mut stage: Stage) -> Played {
     spread(&stage);

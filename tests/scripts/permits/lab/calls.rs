@@ -144,11 +144,24 @@ impl Permits {
     }
 
     pub fn try_renew(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
-        let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
+        self.renew_by(("permit_renew", 2), holds)
+    }
+
+    /// By the main keys alone. -2 for a hold that is stored in full.
+    pub fn try_renew_short(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
+        self.renew_by(("permit_renew_short", 1), holds)
+    }
+
+    fn renew_by(
+        &mut self,
+        (script, of_each): (&str, usize),
+        holds: &[(&[String], &str, u64)],
+    ) -> Result<Vec<i64>, String> {
+        let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..of_each].to_vec()).collect();
         let args: Vec<String> =
             holds.iter().flat_map(|(_, id, lease)| [id, &*lease.to_string(), "0", "0"].map(str::to_owned)).collect();
         let n = holds.len();
-        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
+        self.lab.run(script, &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
     }
 
     /// Renews the lab's hold, and shortens a lease that is longer than `longest`.
@@ -161,10 +174,29 @@ impl Permits {
         self.renew_at_most(attempt, longest, "1")
     }
 
+    /// The same by the main key alone.
+    pub fn extend_short(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most_by(("permit_renew_short", 1), attempt, longest, "1")
+    }
+
+    pub fn renew_within_short(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most_by(("permit_renew_short", 1), attempt, longest, "0")
+    }
+
     fn renew_at_most(&mut self, attempt: &Attempt, longest: u64, extended: &str) -> i64 {
-        let keys = self.keys[..2].to_vec();
+        self.renew_at_most_by(("permit_renew", 2), attempt, longest, extended)
+    }
+
+    fn renew_at_most_by(
+        &mut self,
+        (script, of_each): (&str, usize),
+        attempt: &Attempt,
+        longest: u64,
+        extended: &str,
+    ) -> i64 {
+        let keys = self.keys[..of_each].to_vec();
         let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string(), extended.to_owned()];
-        is_held(&self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap())
+        is_held(&self.lab.run(script, &keys, &args, true, Words::renewed).unwrap())
     }
 
     pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
