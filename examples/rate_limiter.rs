@@ -15,8 +15,8 @@ use bowline::Quota;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = support::connect().await?;
-    // Ten in a second, and three at once after a pause.
-    let quota = Quota::per(10, Duration::from_secs(1)).burst(3);
+    // Seven in a second on average, and three at once after a pause: at most ten in any one second.
+    let quota = Quota::per(7, Duration::from_secs(1)).burst(3);
 
     // A program of its own would have a client of its own.
     let limiter = client.rate_limiter("their-api", quota);

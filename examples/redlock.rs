@@ -19,6 +19,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // all holds that it may have lost have ended by then.
     let config = Config::builder()
         .lease(Duration::from_secs(1))
+        // At most half of the lease, so that there is time to send a renewal without an answer again.
+        .command_timeout(Duration::from_millis(300))
         .retry_timeout(Duration::from_secs(3))
         // So that the program starts while one of them is down.
         .connect_in_background(true)
@@ -27,6 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for url in &masters.urls {
         clients.push(bowline::tokio::connect_with(url, config.clone()).await?);
     }
+    // For how long a master that does not answer may hold up an acquisition: at most a quarter of the lease.
     let locks = RedLock::builder(clients).node_timeout(Duration::from_millis(200)).build()?;
 
     // These masters have just been started, so the first acquisition waits until they count.

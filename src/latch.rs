@@ -79,8 +79,8 @@ impl CountDownLatch {
     /// Sets the count to `count`, 1 to [`MAX_LATCH_COUNT`], if there is no latch of this name or it is open. The new
     /// latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`].
     ///
-    /// Returns whether the count was set. The waiters of an open latch are notified before it is set again. A latch
-    /// that is still being counted down is not changed.
+    /// Returns whether the count was set. `false` is no error: a latch of this name is still being counted down, and
+    /// keeps its count and its time to live. The waiters of an open latch are notified before it is set again.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, count or time to live, and the errors of a server

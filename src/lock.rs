@@ -149,8 +149,9 @@ impl Lock {
         Ok(LockState::of(inspected, &labels, is_idle))
     }
 
-    /// Reports who holds the lock, and then each grant, release and loss: for dashboards and logs. Sends nothing before
-    /// it is polled.
+    /// Reports who holds the lock, and then the grants, releases and losses: for dashboards and logs. The name is
+    /// looked at when the server says that it has changed, at most once in 10 ms: a hold that comes and goes between
+    /// two looks is missing. Sends nothing before it is polled.
     pub fn changes(&self) -> HoldChanges {
         HoldChanges::of_handle(&self.primitive, PrimitiveKind::Lock)
     }

@@ -28,8 +28,10 @@ impl Client {
         look(self.context(), names).await
     }
 
-    /// Reports who holds a name, and then each grant, release and loss of it: for dashboards and logs. The handles have
-    /// it for their own names, as [`Lock::changes`](crate::Lock::changes). Sends nothing before it is polled.
+    /// Reports who holds a name, and then the grants, releases and losses of it: for dashboards and logs. The name is
+    /// looked at when the server says that it has changed, at most once in 10 ms: a hold that comes and goes between
+    /// two looks is missing. The handles have this for their own names, as [`Lock::changes`](crate::Lock::changes).
+    /// Sends nothing before it is polled.
     ///
     /// # Examples
     /// ```no_run

@@ -173,12 +173,19 @@ impl RedLock {
     ///   first client.
     ///
     /// # Errors
-    /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the
-    /// `retry_timeout`: too few masters answer, or too few of those have been up for the longest lease. All waiting
-    /// acquisitions then fail together. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run
-    /// `INFO`, which connecting does not check. If denials, and failures of clients to
-    /// [connect](crate::ConfigBuilder::connect_in_background), leave no majority, and time does not mend them, they are
-    /// the error. A minority that refuses or denies is passed over.
+    /// Those of [`Acquire`], and:
+    /// - [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the `retry_timeout`: too few
+    ///   masters answer, or too few of those have been up for the longest lease. All waiting acquisitions then fail
+    ///   together.
+    /// - [`OtherMasters`](ErrorKind::OtherMasters): a master votes for programs with another [set of
+    ///   masters](RedLockBuilder::masters_version). One such answer is enough.
+    /// - [`InvalidInput`](ErrorKind::InvalidInput) also means that the lease is longer than the
+    ///   [`longest_lease`](RedLockBuilder::longest_lease), or that two masters are the same server. Requests may have
+    ///   been sent before the latter is found.
+    /// - [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting does not
+    ///   check.
+    /// - If denials, and failures of clients to [connect](crate::ConfigBuilder::connect_in_background), leave no
+    ///   majority, and time does not mend them, they are the error. A minority that refuses or denies is passed over.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }

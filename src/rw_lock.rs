@@ -193,7 +193,8 @@ impl RwLock {
         Ok(RwLockState::of(&labels, (holds, is_idle), (waiters, queue)))
     }
 
-    /// Reports who holds the lock, to read or to write, and then each grant, release and loss: for dashboards and logs.
+    /// Reports who holds the lock, to read or to write, and then the grants, releases and losses: for dashboards and
+    /// logs. A hold that comes and goes between two looks is missing: see [`Lock::changes`](crate::Lock::changes).
     /// Sends nothing before it is polled.
     pub fn changes(&self) -> HoldChanges {
         HoldChanges::of_handle(&self.primitive, PrimitiveKind::RwLock)

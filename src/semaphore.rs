@@ -189,8 +189,9 @@ impl Semaphore {
         Ok(())
     }
 
-    /// Reports who holds permits, and then each grant, release and loss: for dashboards and logs. Sends nothing before
-    /// it is polled.
+    /// Reports who holds permits, and then the grants, releases and losses: for dashboards and logs. A hold that comes
+    /// and goes between two looks is missing: see [`Lock::changes`](crate::Lock::changes). Sends nothing before it is
+    /// polled.
     pub fn changes(&self) -> HoldChanges {
         HoldChanges::of_handle(&self.primitive, PrimitiveKind::Semaphore)
     }

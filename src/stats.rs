@@ -12,8 +12,11 @@ pub struct Stats {
     /// Current holds: locks, reads, writes and acquisitions of permits. An idle [retained](crate::Acquire::retained)
     /// hold is not counted. Several guards of one [`Holder`](crate::Holder) that share a hold count once.
     pub held: u64,
-    /// Current acquisitions, waits for latches and barriers, and parties inside double barriers: those whose request is
-    /// sent, those queued in Redis, and the waiting members of [cohorts](crate::Acquire::non_fair).
+    /// Current acquisitions, waits for latches and barriers, parties of double barriers, and waits of streams for the
+    /// next [change of an election](crate::Election::changes): those whose request is sent, those queued in Redis, and
+    /// the waiting members of [cohorts](crate::Acquire::non_fair). A party counts twice while it waits to enter a
+    /// double barrier. Waits for permits of a rate limiter, and for latches and plain semaphores that Java shares, are
+    /// not counted.
     pub waiting: u64,
     /// Granted acquisitions, and changes between reading and writing. An [upgrade](crate::UpgradableGuard::upgrade)
     /// that waits counts three times: it tries, acquires what it lacks, and makes both one hold. An acquisition that

@@ -132,7 +132,7 @@ impl Client {
         block(self.inner.executor(), "look", Box::pin(async { Ok(self.inner.look(names).await) }))
     }
 
-    /// Reports each grant, release and loss of a name: see [`bowline::Client::changes`](crate::Client::changes).
+    /// Reports grants, releases and losses of a name: see [`bowline::Client::changes`](crate::Client::changes).
     pub fn changes(&self, name: NameInUse) -> Changes<HoldChanges> {
         Changes::new(self.inner.changes(name), self.inner.executor())
     }

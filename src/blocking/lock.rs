@@ -57,7 +57,7 @@ impl Lock {
         Ok(Guard::new(resumed, &self.executor))
     }
 
-    /// Reports each grant, release and loss: see [`bowline::Lock::changes`](crate::Lock::changes).
+    /// Reports grants, releases and losses: see [`bowline::Lock::changes`](crate::Lock::changes).
     pub fn changes(&self) -> Changes<HoldChanges> {
         Changes::new(self.inner.changes(), &self.executor)
     }

@@ -102,7 +102,7 @@ impl RwLock {
         Ok(Guard::new(resumed, &self.executor))
     }
 
-    /// Reports each grant, release and loss: see [`bowline::RwLock::changes`](crate::RwLock::changes).
+    /// Reports grants, releases and losses: see [`bowline::RwLock::changes`](crate::RwLock::changes).
     pub fn changes(&self) -> Changes<HoldChanges> {
         Changes::new(self.inner.changes(), &self.executor)
     }

@@ -65,7 +65,7 @@ impl Semaphore {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
 
-    /// Reports each grant, release and loss: see [`bowline::Semaphore::changes`](crate::Semaphore::changes).
+    /// Reports grants, releases and losses: see [`bowline::Semaphore::changes`](crate::Semaphore::changes).
     pub fn changes(&self) -> Changes<HoldChanges> {
         Changes::new(self.inner.changes(), &self.executor)
     }

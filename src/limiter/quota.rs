@@ -16,6 +16,10 @@ pub const MAX_REFILL: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 /// | period | any, such as a second or a month |
 /// | burst | at least 1; the time to refill it, `burst / permits * period`, is at most 31 days ([`MAX_REFILL`]) |
 ///
+/// In any one period, at most `permits + burst` are taken: the burst after a pause, and those that refill meanwhile.
+/// For a service that allows ten calls in any second, choose two numbers with that sum, such as 7 permits and a burst
+/// of 3.
+///
 /// The time between two permits is rounded up to a whole nanosecond, so a rate is never higher than asked for, and
 /// lower by less than 1 %. A quota is checked by the first operation that uses it.
 ///
@@ -36,7 +40,8 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Allows `permits` per `period`, and as many at once.
+    /// Allows `permits` per `period` on average, and as many at once. So up to twice as many may be taken in one
+    /// period: set a smaller [`burst`](Self::burst) if that is too much.
     pub const fn per(permits: u32, period: Duration) -> Self {
         Self { permits, period, burst: permits }
     }

@@ -54,8 +54,8 @@ pub enum HoldChange {
 }
 
 /// The changes of who holds a name, returned by [`Client::changes`](crate::Client::changes): first those who hold it,
-/// then each grant, release and loss. It is an endless [`Stream`]; use `futures::StreamExt::next` to read it. It keeps
-/// the client alive.
+/// then the grants, releases and losses that looks at the name show. It is an endless [`Stream`]; use
+/// `futures::StreamExt::next` to read it. It keeps the client alive.
 ///
 /// # Guarantees
 /// - A hold that lasts is reported soon, if the stream is polled: the server says when the name has changed, and the

@@ -94,8 +94,9 @@ macro_rules! builder {
             }
 
             /// Keeps the lock for up to `time` after its guard, for the next acquisition of this client. `time` is more
-            /// than zero, and at most a third of the client's lease. By default a lock is released with its guard. It
-            /// is for a [`Lock`](crate::Lock), and an [`RwLock`](crate::RwLock) that is acquired to write.
+            /// than zero, and at most a third of the client's [lease](crate::ConfigBuilder::lease). By default a lock
+            /// is released with its guard. It is for a [`Lock`](crate::Lock), and an [`RwLock`](crate::RwLock) that is
+            /// acquired to write.
             ///
             /// In that time the lock is idle. An acquisition of this client takes the idle lock without a command, and
             /// gets a larger token. That acquisition must be [non-fair](crate::Acquire::non_fair) or retained, and
@@ -103,9 +104,13 @@ macro_rules! builder {
             /// lock asks this client for it. This client releases an idle lock at once, and a used lock with the guard,
             /// after at most two hand-off budgets.
             ///
+            /// Each acquisition with this option begins the time anew. So this client keeps the lock for as long as it
+            /// goes on acquiring it, until another client asks.
+            ///
             /// # Guaranteed
             /// - Another client waits for one message and one release while the lock is idle. If the message is lost,
-            ///   the client waits for `time` at most.
+            ///   the other client asks again, a third of its own lease later at the latest. A lock that has been idle
+            ///   for `time` is released in any case.
             /// - A lock that was granted from the queue is not kept, because others may wait behind it.
             /// - [`close`](crate::Client::close), the drop of the last handle, and the end of the runtime release an
             ///   idle lock.
@@ -114,7 +119,8 @@ macro_rules! builder {
             ///
             /// # Not guaranteed
             /// A client that crashes while the lock is idle blocks others for the rest of the lease, as one that
-            /// crashes while it holds. A user that may not publish to channels cannot ask, and waits for `time`.
+            /// crashes while it holds. A user that may not publish to channels cannot ask. It waits until the lock has
+            /// been idle for `time`, or until this client asks Redis for more tokens: after at most 512 acquisitions.
             ///
             /// # Errors
             /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for another `time`, for anything else, such as a
@@ -151,9 +157,11 @@ macro_rules! builder {
             /// client's [default](crate::ConfigBuilder::acknowledged_by). 0 waits for none.
             ///
             /// An acquisition that too few replicas acknowledge within the client's
-            /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) is released and fails with
-            /// [`Unacknowledged`](crate::ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A
-            /// [non-fair](crate::Acquire::non_fair) acquisition with another choice than the client's joins no cohort.
+            /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout), or its
+            /// [`command_timeout`](crate::ConfigBuilder::command_timeout) if that is longer, is released and fails with
+            /// [`Unacknowledged`](crate::ErrorKind::Unacknowledged). So does one whose lease ends before. Re-entry
+            /// keeps the choice of the hold. A [non-fair](crate::Acquire::non_fair) acquisition with another choice
+            /// than the client's joins no cohort.
             pub fn acknowledged_by(mut self, replicas: u32) -> Self {
                 self.options.choices.replicas = Some(replicas);
                 self
