@@ -124,6 +124,8 @@ pub async fn lone_holds_in_a_moving_slot(mut stage: Stage) -> Played {
     let lock = stage.rw_lock(process);
     let (mut reader, mut writer) = (None, None);
     if stage.random.one_in(2) {
+        // Without a token of a writer, a reader is stored in all keys.
+        lock.write().await.unwrap().release().await.unwrap();
         reader = Some(lock.read().await.unwrap());
     } else {
         writer = Some(lock.write().await.unwrap());
