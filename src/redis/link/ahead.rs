@@ -58,7 +58,7 @@ impl Link {
         let Some(Open { target, stream, .. }) = ahead else { return self.dial(wishes, progress).await };
         let wishes = Wishes { dialled: Some(target.resume(stream, progress)), ..wishes };
         let made = handshake::connect(Arc::clone(&target), &*self.dialer, &self.executor, progress, (false, wishes));
-        made.await.map_err(|failure| self.locate.explain(&target, failure))
+        self.unless_left(&target, made).await
     }
 }
 

@@ -1,17 +1,19 @@
 //! Attempts at a connection: where they go, how long they may take, and the pauses between them.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{ready, select};
+use futures::future::{Either, ready, select};
 
 use super::super::dial::handshake::{self, Checked, Fresh};
 use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::{DialProgress, Stage};
 use super::super::dial::wishes::{Beside, Wishes};
 use super::super::failure::Failure;
+use super::super::url::target::Target;
 use super::Link;
 use crate::runtime::{self, Executor};
 
@@ -42,8 +44,21 @@ impl Link {
     ) -> Result<Checked, Failure> {
         progress.enter(Stage::Locate);
         let target = self.locate.locate().await?;
-        let made = handshake::connect(target.clone(), &*self.dialer, &self.executor, progress, (false, wishes)).await;
-        made.map_err(|failure| self.locate.explain(&target, failure))
+        let made = handshake::connect(target.clone(), &*self.dialer, &self.executor, progress, (false, wishes));
+        self.unless_left(&target, made).await
+    }
+
+    /// Waits for an attempt at the server, unless another one is named meanwhile: the socket of a server that stands
+    /// still would stay silent until the time limit.
+    pub(super) async fn unless_left<T>(
+        &self,
+        target: &Target,
+        attempt: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match select(pin!(attempt), self.locate.left(target)).await {
+            Either::Left((made, _)) => made.map_err(|failure| self.locate.explain(target, failure)),
+            Either::Right(_) => Err(left()),
+        }
     }
 
     /// As [`dial`](Self::dial), for the first time and within the limit. Also finds out whether only one side uses TLS,
@@ -76,8 +91,8 @@ impl Link {
                 made => made,
             }
         };
-        let made = FirstLogin { target: &target, dialer, executor, limit }.watch(progress, made).await;
-        made.map_err(|failure| self.locate.explain(&target, failure))
+        let login = FirstLogin { target: &target, dialer, executor, limit };
+        self.unless_left(&target, login.watch(progress, made)).await
     }
 
     /// Waits before the next dial. Returns early if another server is to be dialled.
@@ -94,6 +109,11 @@ impl Link {
     ) -> Result<T, Failure> {
         self::attempt(&self.executor, [self.upkeep, self.timeout], limit, progress, attempt).await
     }
+}
+
+/// Why a connection to a server that was named before is not used.
+pub(super) fn left() -> Failure {
+    Failure::Io("another server is the primary now".to_owned())
 }
 
 /// Makes one attempt at a connection, which takes at most `limit`. A longer one fails as [`late`](DialProgress::late).

@@ -14,6 +14,7 @@ use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::Link;
 use super::beside::beside;
+use super::dialling::left;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 use crate::observe;
@@ -93,11 +94,11 @@ async fn keep(
     loop {
         let since = link.executor.now();
         let gone = link.gone(generation).map(|()| false);
-        let left = link.locate.left(&target).map(|()| true);
-        let is_left = beside(&mut driver, [gone.boxed(), left.boxed()]).await.unwrap_or(false);
+        let named = link.locate.left(&target).map(|()| true);
+        let is_left = beside(&mut driver, [gone.boxed(), named.boxed()]).await.unwrap_or(false);
         if is_left {
             link.disown(generation);
-            link.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
+            link.suspect(generation, left());
         } else {
             link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         }
