@@ -49,6 +49,10 @@ pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
         match retry.bounded(sent, call).await {
             Ok(renewed) => {
                 context.observe(renewed.now);
+                if !renewed.in_full.is_empty() {
+                    // The next request names all keys.
+                    continue;
+                }
                 let state = renewed.holds.first().map(|state| hold.found(*state));
                 if let Some(HoldState::Unacknowledged(replicas)) = state {
                     if !retry.is_over() {

@@ -8,7 +8,7 @@ use super::NameInUse;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inspect::{Access, Labels, WaiterState, clients_of};
-use crate::protocol::attempt_id::{AttemptId, attempt_of};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
@@ -76,7 +76,7 @@ impl NameState {
 
 impl HoldState {
     pub(super) fn of(SeenHold { id, token, left: remaining, claim }: SeenHold, labels: &Labels) -> Self {
-        let client = AttemptId::client_of(attempt_of(&id));
+        let client = AttemptId::client_of(&id);
         let token = Some(token).filter(|token| *token != Token::NONE);
         let remaining = remaining.unwrap_or_default();
         Self { client, label: labels.get(client), access: Access::of(claim), token, remaining }

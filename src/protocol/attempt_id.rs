@@ -67,9 +67,9 @@ impl AttemptId {
         Some(if is_retained { id.retained() } else { id })
     }
 
-    /// The client of an attempt id found in Redis.
+    /// The client of an id of a hold found in Redis.
     pub(crate) fn client_of(text: &str) -> Option<Uuid> {
-        Self::parse(text).map(|id| id.client)
+        Self::parse(attempt_of(text)).map(|id| id.client)
     }
 }
 

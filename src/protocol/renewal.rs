@@ -22,15 +22,18 @@ impl Kind {
 impl Scripts<'_> {
     /// Renews holds with the same [renewal](Kind::renewal). An answer that takes longer than `within` is of no use.
     ///
-    /// A hold that is stored short is asked for by its main key alone: a cluster that moves the slot refuses a call if
-    /// only some of its keys exist. Holds that turn out to be stored in full are asked for once more.
+    /// A hold that may be stored short is asked for by its main key alone: a cluster that moves the slot refuses a call
+    /// if only some of its keys exist. One that turns out to be stored in full must be asked for once more: see
+    /// [`Renewed::in_full`].
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
-        let mut renewed = self.renew_as(holds, form_of(holds), within).await?;
-        if let Some(again) = in_full(&mut renewed, holds) {
-            let answer = self.renew_as(&again, Form::InFull, within).await;
-            return renewed.completed(answer);
+        let (kind, form) = (kind_of(holds), form_of(holds));
+        if holds.len() < 2 || !self.connection.topology().one_name_per_call {
+            let renewed = self.send_within(kind.held(|held| held.renew(holds, form))?, Some(within)).await;
+            return renewed.map(|renewed| told(renewed, holds));
         }
-        Ok(renewed)
+        let calls = holds.chunks(1).map(|hold| kind.held(|held| held.renew(hold, form)));
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
+        Renewed::joined(self.send_each(&calls, within).await).map(|renewed| told(renewed, holds))
     }
 
     /// Like [`renew`](Self::renew), for holds whose renewal counts once `replicas` replicas have acknowledged it. A
@@ -41,37 +44,13 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Result<Renewed, Failure> {
-        let mut renewed = self.renew_acknowledged_as(holds, form_of(holds), replicas, within).await?;
-        if let Some(again) = in_full(&mut renewed, holds) {
-            let answer = self.renew_acknowledged_as(&again, Form::InFull, replicas, within).await;
-            return renewed.completed(answer);
-        }
-        Ok(renewed)
-    }
-
-    async fn renew_as(self, holds: &[RenewArgs<'_>], form: Form, within: Duration) -> Result<Renewed, Failure> {
-        let kind = kind_of(holds);
-        if holds.len() < 2 || !self.connection.topology().one_name_per_call {
-            return self.send_within(kind.held(|held| held.renew(holds, form))?, Some(within)).await;
-        }
-        let calls = holds.chunks(1).map(|hold| kind.held(|held| held.renew(hold, form)));
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        Renewed::joined(self.send_each(&calls, within).await)
-    }
-
-    async fn renew_acknowledged_as(
-        self,
-        holds: &[RenewArgs<'_>],
-        form: Form,
-        replicas: u32,
-        within: Duration,
-    ) -> Result<Renewed, Failure> {
-        let kind = kind_of(holds);
+        let (kind, form) = (kind_of(holds), form_of(holds));
         let at_once = if self.connection.topology().one_name_per_call { 1 } else { holds.len().max(1) };
         let calls = holds.chunks(at_once).map(|holds| kind.held(|held| held.renew(holds, form)));
         let calls = calls.collect::<Result<Vec<_>, _>>()?;
         let answers = self.send_acknowledged(&calls, replicas, within).await.into_iter();
-        Renewed::joined(answers.map(|answer| answer.map(|(renewed, by)| renewed.acknowledged(by, replicas))).collect())
+        let answers = answers.map(|answer| answer.map(|(renewed, by)| renewed.acknowledged(by, replicas)));
+        Renewed::joined(answers.collect()).map(|renewed| told(renewed, holds))
     }
 }
 
@@ -79,15 +58,15 @@ fn kind_of(holds: &[RenewArgs<'_>]) -> Kind {
     holds.first().map_or(Kind::Lock, |hold| hold.keys.kind)
 }
 
-/// The form in which all of them are asked for first. If only some are known to be stored in full, it is not that one.
+/// The form in which all of them are asked for. Only the script for those that are stored short tells of the others.
 fn form_of(holds: &[RenewArgs<'_>]) -> Form {
     let is_short = |hold: &RenewArgs<'_>| hold.keys.kind.form(hold.in_full) == Form::Short;
     if holds.iter().any(is_short) { Form::Short } else { Form::InFull }
 }
 
-/// The holds that must be asked for in all their keys.
-fn in_full<'a>(renewed: &mut Renewed, holds: &[RenewArgs<'a>]) -> Option<Vec<RenewArgs<'a>>> {
-    let again: Vec<_> = renewed.in_full.iter().filter_map(|n| holds.get(*n)).copied().collect();
-    again.iter().for_each(|hold| hold.in_full.store(true, Ordering::Relaxed));
-    (!again.is_empty()).then_some(again)
+/// Remembers which holds are stored in full.
+fn told(renewed: Renewed, holds: &[RenewArgs<'_>]) -> Renewed {
+    let in_full = renewed.in_full.iter().filter_map(|n| holds.get(*n));
+    in_full.for_each(|hold| hold.in_full.store(true, Ordering::Relaxed));
+    renewed
 }

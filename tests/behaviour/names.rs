@@ -12,6 +12,7 @@ use crate::lock::LONG;
 on_every_server! {
     names_in_use_are_listed_by_kind_and_beginning,
     a_name_is_looked_at_whatever_its_kind,
+    whoever_keeps_a_period_is_shown_with_its_label,
     an_error_is_that_of_one_name,
     three_that_wait_for_each_other_are_found,
     readers_and_permits_are_in_deadlocks_too,
@@ -125,6 +126,18 @@ async fn a_name_is_looked_at_whatever_its_kind(env: Env) {
         let state = look(&client, kind, "a").await;
         assert_eq!((holds(&state), state.waiters, state.queue), (vec![], 0, vec![]), "{kind}");
     }
+}
+
+/// The run has ended, and its period is kept from others.
+async fn whoever_keeps_a_period_is_shown_with_its_label(env: Env) {
+    let (client, looker) = (env.client_with(|config| config.label("web-7")).await, env.client().await);
+    env.leaves_keys();
+    assert!(client.once("a", Duration::from_millis(1)).at_least(LONG).run(|_| ()).await.unwrap().is_some());
+    env.eventually("the label", async || {
+        let state = look(&looker, Kind::Once, "a").await;
+        state.holds[0].client == Some(client.id()) && state.holds[0].label.as_deref() == Some("web-7")
+    })
+    .await;
 }
 
 async fn an_error_is_that_of_one_name(env: Env) {

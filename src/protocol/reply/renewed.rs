@@ -13,7 +13,7 @@ pub(crate) struct Renewed {
     pub(crate) failure: Option<Failure>,
     /// The places of the holds that were asked for in their main key only, and are stored in full. They are
     /// [`Unanswered`](HoldState::Unanswered), too.
-    pub(in crate::protocol) in_full: Vec<usize>,
+    pub(crate) in_full: Vec<usize>,
 }
 
 impl Renewed {
@@ -49,9 +49,8 @@ impl Renewed {
         if joined.in_full.is_empty() { joined.or_failure() } else { Ok(joined) }
     }
 
-    /// With the answer to a second call, about those that are stored in full.
-    pub(in crate::protocol) fn completed(mut self, second: Result<Self, Failure>) -> Result<Self, Failure> {
-        let places = std::mem::take(&mut self.in_full);
+    /// With the answer to a second call, about the holds at these places.
+    pub(crate) fn completed(mut self, places: Vec<usize>, second: Result<Self, Failure>) -> Result<Self, Failure> {
         match second {
             Ok(second) => {
                 self.now = self.now.max(second.now);

@@ -150,10 +150,10 @@ fn the_answers_to_two_calls_about_permits_are_one() {
 
     let failure = || Failure::Connection(ConnectionError::Unknown("lost".to_owned()));
     let second = Renewed { now: 6, holds: vec![NotHeld, held], failure: None, in_full: Vec::new() };
-    let all = first.clone().completed(Ok(second.clone())).unwrap();
+    let all = first.clone().completed(vec![1, 3], Ok(second.clone())).unwrap();
     let expected = vec![held, NotHeld, NotHeld, held];
-    assert_eq!(all, Renewed { now: 6, holds: expected, failure: None, in_full: Vec::new() });
-    let failed = first.clone().completed(Err(failure())).unwrap();
+    assert_eq!((all.now, all.holds, all.failure), (6, expected, None));
+    let failed = first.clone().completed(vec![1, 3], Err(failure())).unwrap();
     assert_eq!((failed.holds, failed.failure), (vec![held, Unanswered, NotHeld, Unanswered], Some(failure())));
 
     // In a cluster, each hold has a call of its own.
@@ -161,7 +161,7 @@ fn the_answers_to_two_calls_about_permits_are_one() {
     let in_full = || Ok(one(&[Reply::Integer(-2)]).unwrap());
     let joined = Renewed::joined(vec![Err(failure()), in_full(), in_full()]).unwrap();
     assert_eq!((&joined.holds, &joined.in_full), (&vec![Unanswered; 3], &vec![1, 2]));
-    let done = joined.clone().completed(Ok(second)).unwrap();
+    let done = joined.clone().completed(vec![1, 2], Ok(second)).unwrap();
     assert_eq!((done.holds, done.failure), (vec![Unanswered, NotHeld, held], Some(failure())));
-    assert_eq!(joined.completed(Err(failure())), Err(failure()));
+    assert_eq!(joined.completed(vec![1, 2], Err(failure())), Err(failure()));
 }

@@ -51,6 +51,7 @@ pub fn verb(call: &Call<'_>) -> &'static str {
     match call.script.name().split_once('_').map_or("", |(_, verb)| verb) {
         // Both give up one hold for another one.
         "resume" => "change",
+        "renew_short" => "renew",
         verb => verb,
     }
 }
