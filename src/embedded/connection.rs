@@ -12,7 +12,7 @@ use futures::stream::{BoxStream, Stream};
 
 use super::channels::Queue;
 use super::interpreter::Program;
-use super::shared::{Shared, Subject};
+use super::shared::{Shared, Subject, Wakes};
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::yield_once;
@@ -38,6 +38,12 @@ impl EmbeddedConnection {
     }
 
     fn execute(&self, call: &Call<'_>) -> Result<Reply, ConnectionError> {
+        let (answer, wakes) = self.execute_locked(call)?;
+        drop(wakes);
+        answer
+    }
+
+    fn execute_locked(&self, call: &Call<'_>) -> Result<(Result<Reply, ConnectionError>, Wakes), ConnectionError> {
         // Locked until the script is done, so that nothing is executed after the connection is closed.
         let open = lock(&self.open);
         if open.closed {
@@ -48,16 +54,18 @@ impl EmbeddedConnection {
             Arg::Text(text) => text.as_bytes(),
             Arg::Number(_) => number.as_bytes(),
         });
-        self.server.run(Program::Script(call.script), call.keys.iter().map(|key| key.as_bytes()), args)
+        Ok(self.server.run(Program::Script(call.script), call.keys.iter().map(|key| key.as_bytes()), args))
     }
 
     fn listen(&self, subject: Subject, name: &str) -> Result<Subscription, ConnectionError> {
+        // Dropped after the connection is unlocked.
+        let _wakes;
         let mut open = lock(&self.open);
         if open.closed {
             return Err(ConnectionError::Closed);
         }
         let (queue, name) = (Arc::new(Queue::default()), name.to_owned());
-        self.server.with(|_, database| match subject {
+        ((), _wakes) = self.server.with_wakes(|_, database| match subject {
             Subject::Channel => database.channels.subscribe(name.as_bytes(), &queue),
             Subject::Key => database.watches.watch(name.as_bytes(), &queue),
         });

@@ -145,7 +145,7 @@ impl Server {
     /// [`Refused`](ConnectionError::Refused) with the code that Redis would send, if the script does not compile or
     /// raises an error.
     pub fn eval(&self, source: &str, keys: &[&[u8]], args: &[&[u8]]) -> Result<Reply, ConnectionError> {
-        self.shared.run(Program::Source(source), keys.iter().copied(), args.iter().copied())
+        self.shared.run(Program::Source(source), keys.iter().copied(), args.iter().copied()).0
     }
 
     /// All keys that have not expired, with their values.

@@ -1,6 +1,7 @@
 //! The state of a server, which its handles and connections share.
 
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
 use super::channels::Queue;
 use super::clock::Clock;
@@ -22,6 +23,16 @@ pub(super) struct Shared {
     state: Mutex<ServerState>,
 }
 
+/// Tasks to wake. They are woken when this is dropped: a waker is foreign code, so it runs after all is unlocked.
+#[must_use]
+pub(super) struct Wakes(Vec<Waker>);
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
 /// Locked while a script runs, which makes scripts atomic.
 struct ServerState {
     clock: Clock,
@@ -38,14 +49,15 @@ impl Shared {
 
     /// Reads or changes the clock and the data, while no script runs.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Clock, &mut Database) -> T) -> T {
-        let (done, wakers) = {
-            let ServerState { clock, database, .. } = &mut *lock(&self.state);
-            let mut database = lock(database);
-            let done = work(clock, &mut database);
-            (done, database.watches.report())
-        };
-        wakers.into_iter().for_each(std::task::Waker::wake);
-        done
+        self.with_wakes(work).0
+    }
+
+    /// As [`with`](Self::with), for a caller that has locked something.
+    pub(super) fn with_wakes<T>(&self, work: impl FnOnce(&mut Clock, &mut Database) -> T) -> (T, Wakes) {
+        let ServerState { clock, database, .. } = &mut *lock(&self.state);
+        let mut database = lock(database);
+        let done = work(clock, &mut database);
+        (done, Wakes(database.watches.report()))
     }
 
     pub(super) fn end(&self, subject: Subject, name: &str, queue: &Arc<Queue>) {
@@ -60,21 +72,15 @@ impl Shared {
         program: Program<'_>,
         keys: impl Iterator<Item = &'a [u8]>,
         args: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Reply, ConnectionError> {
-        let (answer, wakers) = {
-            let mut state = lock(&self.state);
-            let now = state.clock.now();
-            lock(&state.database).begin(now);
-            let answer = state.interpreter().and_then(|interpreter| interpreter.run(program, keys, args));
-            let mut database = lock(&state.database);
-            let mut wakers = database.channels.take_wakers();
-            wakers.extend(database.watches.report());
-            drop(database);
-            (answer, wakers)
-        };
-        // A waker is foreign code, so it runs after the server is unlocked.
-        wakers.into_iter().for_each(std::task::Waker::wake);
-        answer.map_err(|line| ConnectionError::refused(&line))
+    ) -> (Result<Reply, ConnectionError>, Wakes) {
+        let mut state = lock(&self.state);
+        let now = state.clock.now();
+        lock(&state.database).begin(now);
+        let answer = state.interpreter().and_then(|interpreter| interpreter.run(program, keys, args));
+        let mut database = lock(&state.database);
+        let mut wakers = database.channels.take_wakers();
+        wakers.extend(database.watches.report());
+        (answer.map_err(|line| ConnectionError::refused(&line)), Wakes(wakers))
     }
 }
 

@@ -1,4 +1,6 @@
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -6,6 +8,7 @@ use futures::StreamExt;
 
 use super::*;
 use crate::connection::{Connection, ConnectionError, Notice, Reply};
+use crate::mutex::lock;
 use crate::runtime::still::Still;
 
 fn bytes(text: &str) -> Reply {
@@ -182,4 +185,29 @@ fn a_watch_tells_of_each_change_of_the_keys_that_begin_alike() {
     assert_eq!(told(), 1);
     connection.close();
     assert_eq!(one.next().now_or_never(), Some(None));
+}
+
+/// An executor may poll a task right in its waker.
+#[test]
+fn a_task_that_is_woken_may_use_the_connection_at_once() {
+    struct Uses(Mutex<Option<Arc<dyn Connection>>>, AtomicBool);
+
+    impl Wake for Uses {
+        fn wake(self: Arc<Self>) {
+            let connection = lock(&self.0).take().unwrap();
+            connection.close();
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+
+    let server = Server::manual();
+    let connection: Arc<dyn Connection> = Arc::new(server.connect(Arc::new(Still::new())));
+    let mut notices = futures::executor::block_on(connection.watch_key("a", "inbox")).unwrap();
+    let uses = Arc::new(Uses(Mutex::new(Some(connection.clone())), AtomicBool::new(false)));
+    let waker = Waker::from(uses.clone());
+    assert!(notices.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
+    let script = crate::Script::all().find(|script| script.name() == "rate_take").unwrap();
+    let args = ["1000", "1000", "1000000", "0"].map(crate::Arg::Text);
+    drop(futures::executor::block_on(connection.run(crate::Call::new(script, &["a"], &args))).unwrap());
+    assert!(uses.1.load(Ordering::SeqCst), "it is woken");
 }

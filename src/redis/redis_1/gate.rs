@@ -10,14 +10,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use rustc_hash::FxHashMap;
+
 use crate::mutex::lock;
 use crate::protocol::slot;
 
 /// Lets so many calls through that the queue of redis-rs, which has room for 50 by default, is never full.
 const QUEUE: usize = 32;
-
-/// The gates of a cluster. Slots share them.
-const GATES: u16 = 64;
 
 pub(super) struct Gate(Mutex<State>);
 
@@ -38,26 +37,32 @@ impl State {
 }
 
 /// The gates of a connection.
-pub(super) struct Gates(Vec<Arc<Gate>>);
+pub(super) enum Gates {
+    /// One queue for all calls.
+    One(Arc<Gate>),
+    /// One call at a time for each slot: the tasks of redis-rs' connection to a cluster overtake each other. A call
+    /// keeps its place while its node turns it away, so slots share no gate. A gate stays once it was needed.
+    OfSlots(Mutex<FxHashMap<u16, Arc<Gate>>>),
+}
 
 impl Gates {
-    /// One queue for all calls.
     pub(super) fn one() -> Self {
-        Self(vec![Arc::new(Gate::new(QUEUE))])
+        Self::One(Arc::new(Gate::new(QUEUE)))
     }
 
-    /// One call at a time for each slot: the tasks of redis-rs' connection to a cluster overtake each other.
     pub(super) fn of_a_cluster() -> Self {
-        Self((0..GATES).map(|_| Arc::new(Gate::new(1))).collect())
+        Self::OfSlots(Mutex::default())
     }
 
     /// Waits for the turn of a call with these keys.
     pub(super) fn enter(&self, keys: &[&str]) -> Enter {
-        let gate = match (&self.0[..], keys) {
-            ([_, _, ..], [key, ..]) => usize::from(slot::of(key)) % self.0.len(),
-            _ => 0,
-        };
-        Enter::new(&self.0[gate])
+        match self {
+            Self::One(gate) => Enter::new(gate),
+            Self::OfSlots(gates) => {
+                let slot = keys.first().map_or(0, |key| slot::of(key));
+                Enter::new(lock(gates).entry(slot).or_insert_with(|| Arc::new(Gate::new(1))))
+            }
+        }
     }
 }
 
@@ -201,6 +206,20 @@ mod tests {
             assert!(poll!(&mut third).is_ready());
             assert_eq!(lock(&gate.0).room, QUEUE);
         });
+    }
+
+    /// A node that turns calls away for a while, such as one that loads its data, holds up no names of others.
+    #[test]
+    fn slots_do_not_wait_for_each_other() {
+        let gates = Gates::of_a_cluster();
+        let slots = || (0..200).map(|n| format!("{{{n}}}"));
+        let mut entered: Vec<_> = slots().filter_map(|key| gates.enter(&[&key]).now_or_never()).collect();
+        assert_eq!(entered.len(), 200);
+        entered.iter_mut().for_each(Entered::queued);
+        let again = slots().filter_map(|key| gates.enter(&[&key, "b"]).now_or_never()).count();
+        assert_eq!(again, 0, "one call at a time of each");
+        drop(entered);
+        assert!(gates.enter(&["{7}"]).now_or_never().is_some());
     }
 
     #[test]
