@@ -59,10 +59,6 @@ impl Holds {
         self.held.get(&hold.id.n).is_some_and(|held| Arc::ptr_eq(&held.hold, hold))
     }
 
-    pub(super) fn is_renewed(&self, n: u64) -> bool {
-        self.held.get(&n).is_some_and(|held| held.watch == Watch::Renewed)
-    }
-
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Hold>> {
         self.held.values().map(|held| &held.hold)
     }

@@ -210,7 +210,6 @@ impl Hold {
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
         // The server was asked about the same hold, as after a hand-off in place.
         successor.asks_for(self.longest());
-        successor.in_full.store(self.in_full.load(Ordering::Relaxed), Ordering::Relaxed);
         if self.is_asked_to_release() {
             successor.set_asked_to_release();
         }

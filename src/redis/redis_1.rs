@@ -118,6 +118,8 @@ pub async fn from_multiplexed(
 
 /// Calls go over the application's connection to a cluster. The subscription goes to the first of `subscribers` that
 /// can be reached, each a client of one node. Waiters are told by messages to all nodes, and not by shard channels.
+/// If that node leaves the cluster and goes on running, it passes no messages on, and the subscription stays there:
+/// waiters are then served by their heartbeats, up to a third of their lease later. Stop a node that was removed.
 ///
 /// The connection must come from a client that was built with
 /// [`retries(0)`][retries]. With any retries, redis-rs sends a call again whose answer was lost. bowline itself sends

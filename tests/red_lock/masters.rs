@@ -280,6 +280,12 @@ impl Master {
         }
     }
 
+    /// Has another program's vote for a minute.
+    pub(crate) fn set_busy(&self, name: &str) {
+        let vote = format!("bowline:vote:{{{name}}}");
+        self.eval(&format!("redis.call('HSET', '{vote}', 'x:1', '5') return redis.call('PEXPIRE', '{vote}', 60000)"));
+    }
+
     /// Another program's vote, accepted before.
     pub(crate) fn set_counter(&self, name: &str, token: u64) {
         self.eval(&format!("return redis.call('SET', 'bowline:vote:{{{name}}}:fence', '{token} x:1', 'PX', 60000)"));

@@ -13,6 +13,7 @@ on_masters! {
     a_vote_without_an_end_is_no_reason_to_ask_again_at_once,
     a_lease_that_one_of_three_masters_has_prolonged_is_not_extended,
     a_release_that_finds_one_vote_gone_succeeds,
+    a_release_tells_that_a_hold_with_a_bare_majority_has_lost_a_vote,
     the_second_round_asks_no_master_that_was_busy,
     an_acquisition_with_others_in_its_way_waits_for_longer_than_the_retry_timeout,
     a_turn_is_given_up_when_the_first_master_answers_again,
@@ -131,14 +132,23 @@ async fn a_release_that_finds_one_vote_gone_succeeds(env: Env) {
     }
 }
 
+async fn a_release_tells_that_a_hold_with_a_bare_majority_has_lost_a_vote(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    masters.all[2].set_busy("a");
+    let guard = program.locks.lock("a").await.unwrap();
+    masters.all[1].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    masters.all[2].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    masters.nothing_is_left().await;
+}
+
 async fn the_second_round_asks_no_master_that_was_busy(env: Env) {
     let masters = Masters::three(&env);
     let program = masters.program().await;
     masters.all[0].set_counter("a", FAR);
     masters.all[1].set_counter("a", FAR);
-    masters.all[2].eval(
-        "redis.call('HSET', 'bowline:vote:{a}', 'x:1', '5') return redis.call('PEXPIRE', 'bowline:vote:{a}', 60000)",
-    );
+    masters.all[2].set_busy("a");
     let guard = program.locks.lock("a").await.unwrap();
     let votes = program.counts.iter().map(|counts| counts.of("lock_vote")).collect::<Vec<_>>();
     assert_eq!((guard.token().get(), votes), (FAR + 1, vec![2, 2, 1]));

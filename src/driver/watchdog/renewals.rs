@@ -43,7 +43,8 @@ impl Renewals<'_> {
     /// Renews the holds of one group.
     pub(super) async fn renew(self, replicas: u32, holds: Vec<Arc<Hold>>) {
         let sent = self.executor.now();
-        let states = self.send_renewal(replicas, &holds, |hold| self.engine.is_renewed(hold)).await;
+        // Permits that turn out to be stored in full are asked for again soon, like all that have no answer.
+        let states = self.send_renewal(replicas, &holds).await;
         let now = self.executor.now();
         let states = match states {
             Ok(renewed) => renewed.holds,
@@ -90,8 +91,7 @@ impl Renewals<'_> {
 
     async fn confirm_batch(self, replicas: u32, holds: &[Arc<Hold>]) {
         let sent = self.executor.now();
-        let goes_on = |hold: &Hold| !hold.remaining(self.executor.now()).is_zero();
-        let renewed = self.send_renewal(replicas, holds, goes_on).await;
+        let renewed = self.look_in_both_forms(replicas, holds).await;
         let now = self.executor.now();
         let Renewed { holds: states, failure, .. } = match renewed {
             Ok(renewed) => renewed,
@@ -122,25 +122,22 @@ impl Renewals<'_> {
         }
     }
 
-    /// Renews the holds, and waits for `replicas` replicas. Permits that turn out to be stored in full need a second
-    /// call, except those that do not go on by then: the client may have released them.
-    async fn send_renewal(
-        self,
-        replicas: u32,
-        holds: &[Arc<Hold>],
-        goes_on: impl Fn(&Hold) -> bool,
-    ) -> Result<Renewed, Failure> {
-        let renewed = self.send_once(replicas, holds).await?;
-        let places: Vec<usize> = renewed.in_full.iter().copied().filter(|n| goes_on(&holds[*n])).collect();
+    /// Renews the holds. Permits that turn out to be stored in full need a second call, unless their callers have given
+    /// up by then.
+    async fn look_in_both_forms(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
+        let renewed = self.send_renewal(replicas, holds).await?;
+        let now = self.executor.now();
+        let goes_on = |n: &usize| !holds[*n].remaining(now).is_zero();
+        let places: Vec<usize> = renewed.in_full.iter().copied().filter(goes_on).collect();
         if places.is_empty() {
             return Ok(renewed);
         }
         let again: Vec<_> = places.iter().map(|n| holds[*n].clone()).collect();
-        renewed.completed(places, self.send_once(replicas, &again).await)
+        renewed.completed(places, self.send_renewal(replicas, &again).await)
     }
 
-    /// Renews the holds by one call.
-    async fn send_once(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
+    /// Renews the holds by one call, and waits for `replicas` replicas.
+    async fn send_renewal(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
         let sent = self.executor.now();
         let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| hold.renewal_args(hold.asked(sent))).collect();
         // A fixed lease is only inspected, so its remaining time does not limit the call.

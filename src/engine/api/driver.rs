@@ -55,11 +55,6 @@ impl Engine {
         self.change(|state| state.holds.set_unanswered(holds, now));
     }
 
-    /// Whether the hold is renewed. It is not while its owner changes or releases it.
-    pub(crate) fn is_renewed(&self, hold: &Hold) -> bool {
-        self.look().holds.is_renewed(hold.id.n)
-    }
-
     /// The server answered a request for the next hand-off budget, sent at `sent`; `None` if no usable answer came.
     pub(crate) fn ahead_answered(&self, ask: &Ask, answer: Option<AskedAhead>, sent: Instant, now: Instant) {
         self.change(|state| state.ahead_answered(ask, answer, sent, now));

@@ -226,7 +226,7 @@ impl<'a> Subscribed<'a> {
     fn answered(&mut self, channel: Arc<str>, answer: ChannelAnswer) {
         let Node { router, channels, host } = *self.node;
         let Err(refusal) = answer else {
-            channels.look(|table| table.subscribed(&channel, host));
+            channels.look(|table| table.confirmed(&channel, host));
             self.here.insert(channel);
             return;
         };

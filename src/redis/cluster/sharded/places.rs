@@ -175,4 +175,4 @@ impl Places {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -98,6 +98,14 @@ impl Table {
         }
     }
 
+    /// Records that a master has answered that the channel is subscribed. If the slot has another master by now, the
+    /// answer does not count: that one may have confirmed the channel before.
+    pub(super) fn confirmed(&mut self, name: &Arc<str>, host: &Host) {
+        if self.is_wanted_at(name, host) {
+            self.subscribed(name, host);
+        }
+    }
+
     /// Records that the channel is no longer subscribed at this master.
     pub(super) fn left(&mut self, name: &str, host: &Host) {
         if let Some(channel) = self.channels.get_mut(name).filter(|channel| channel.at.as_ref() == Some(host)) {

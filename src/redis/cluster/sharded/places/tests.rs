@@ -3,13 +3,13 @@ use super::*;
 use crate::connection::Reply;
 
 fn host(port: u16) -> Host {
-    Host::new("a", port)
+    Host::new("127.0.0.1", port)
 }
 
-/// A map of two masters, with half of the slots each.
-fn map_of(ports: [u16; 2]) -> Arc<SlotMap> {
+/// A map of two masters of 127.0.0.1, with half of the slots each.
+pub(in super::super) fn map_of(ports: [u16; 2]) -> Arc<SlotMap> {
     let range = |first, last, port: u16| {
-        let node = Reply::Array(vec![Reply::Bytes(b"a".to_vec()), Reply::Integer(port.into())]);
+        let node = Reply::Array(vec![Reply::Bytes(b"127.0.0.1".to_vec()), Reply::Integer(port.into())]);
         Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
     };
     let ranges = [range(0, 8_191, ports[0]), range(8_192, 16_383, ports[1])];

@@ -1,6 +1,7 @@
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::channel::oneshot::{self, Receiver};
 
+use super::super::places::tests::map_of;
 use super::*;
 use crate::connection::ConnectionError;
 
@@ -96,6 +97,23 @@ fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
     assert_eq!(first.notices(), []);
     table.told(|table| table.left_all(&host(2)));
     assert_eq!(first.notices(), [Notice::Gap]);
+}
+
+/// A master that stood still is replaced, and confirms what was asked before.
+#[test]
+fn a_late_confirmation_of_a_former_master_does_not_count() {
+    let mut table = Table::default();
+    table.told(|table| table.places.follow(&map_of([1, 2])));
+    let mut first = subscribe(&mut table).unwrap();
+    table.told(|table| table.places.follow(&map_of([3, 2])));
+    table.told(|table| table.confirmed(&name(), &host(1)));
+    assert!(!first.is_confirmed());
+    table.told(|table| table.confirmed(&name(), &host(3)));
+    assert!(first.is_confirmed());
+    table.told(|table| table.confirmed(&name(), &host(1)));
+    table.told(|table| table.left(CHANNEL, &host(1)));
+    table.told(|table| table.deliver(CHANNEL, &host(3), b"m".to_vec()));
+    assert_eq!(first.notices(), [Notice::Message(b"m".to_vec())]);
 }
 
 #[test]
