@@ -30,6 +30,7 @@ pub(crate) mod rate;
 pub(crate) mod redisson;
 mod registry;
 mod renewal;
+pub(crate) mod renewed;
 pub(crate) mod reply;
 pub(crate) mod resource;
 pub(crate) mod script;

@@ -8,7 +8,7 @@ use crate::engine::lease::{Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::protocol::dispatch::Failure;
-use crate::protocol::reply::HoldState;
+use crate::protocol::renewed::HoldState;
 
 const OPERATION: &str = "extend";
 

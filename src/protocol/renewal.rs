@@ -7,7 +7,7 @@ use super::call::Scripts;
 use super::facts::Form;
 use super::failure::Failure;
 use super::kind::Kind;
-use super::reply::Renewed;
+use super::renewed::Renewed;
 use super::resource::RenewArgs;
 
 impl Kind {

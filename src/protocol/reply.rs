@@ -5,10 +5,6 @@ use std::time::Duration;
 use super::fields::{self, Fields};
 use super::message::Message;
 use super::token::Token;
-pub(crate) use renewed::{HoldState, Renewed};
-pub(in crate::protocol) use renewed::{renewed, renewed_short};
-
-mod renewed;
 
 /// The server's clock in milliseconds, as a reply carries it.
 pub(crate) type ServerMillis = u64;

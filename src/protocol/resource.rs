@@ -8,9 +8,8 @@ use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped};
 use super::facts::Form;
 use super::key::Keys;
-use super::reply::{
-    self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, Timed,
-};
+use super::renewed::{self, Renewed};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, Timed};
 use super::script::Script;
 use super::ticket::Ticket;
 use super::token::Token;
@@ -113,7 +112,7 @@ pub(crate) trait Held {
 
     fn renew<'a>(&self, holds: &[RenewArgs<'a>], form: Form) -> ScriptCall<'a, Renewed> {
         let keys = holds.iter().flat_map(|hold| hold.keys.renewed(form));
-        let read = if form == Form::Short { reply::renewed_short } else { reply::renewed };
+        let read = if form == Form::Short { renewed::renewed_short } else { renewed::renewed };
         ScriptCall::new(self.renewal(form), keys, read)
             .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
     }

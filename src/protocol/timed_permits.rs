@@ -22,9 +22,8 @@ use super::failure::Failure;
 use super::fields::Fields;
 use super::key::Keys;
 use super::redisson::{cancelled, forced, probe, released, released_only};
-use super::reply::{
-    Acquired, AskedAhead, Cancelled, Released, Renewed, Requeued, ServerMillis, Timed, acquired, renewed,
-};
+use super::renewed::{Renewed, renewed};
+use super::reply::{Acquired, AskedAhead, Cancelled, Released, Requeued, ServerMillis, Timed, acquired};
 use super::resource::{AcquireArgs, AheadArgs, HeartbeatCall, Held, RenewArgs, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;

@@ -14,7 +14,7 @@ use crate::engine::replica_waits::WaitsOn;
 use crate::mutant::{self, Mutant};
 use crate::observe::{self, meter};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
-use crate::protocol::reply::{HoldState, Renewed};
+use crate::protocol::renewed::{HoldState, Renewed};
 use crate::runtime::Executor;
 
 /// The parts of the watchdog that send renewals and record the answers.

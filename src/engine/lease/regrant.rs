@@ -3,7 +3,7 @@
 use super::Hold;
 use crate::mutant::{self, Mutant};
 use crate::protocol::limits::{HANDOFF_BUDGET, WRITE};
-use crate::protocol::reply::HoldState;
+use crate::protocol::renewed::HoldState;
 use crate::protocol::ticket::Claim;
 use crate::protocol::token::Token;
 

@@ -1,9 +1,9 @@
 //! Replies of renewals.
 
-use super::ServerMillis;
-use crate::protocol::failure::Failure;
-use crate::protocol::fields::{Fields, Stored};
-use crate::protocol::token::Token;
+use super::failure::Failure;
+use super::fields::{Fields, Stored};
+use super::reply::ServerMillis;
+use super::token::Token;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Renewed {
@@ -19,7 +19,7 @@ pub(crate) struct Renewed {
 impl Renewed {
     /// The same answer after `replicas` replicas have acknowledged it. At least `needed` replicas have to. A missing
     /// hold is known without any replica.
-    pub(in crate::protocol) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
+    pub(super) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
         if replicas < needed {
             for hold in self.holds.iter_mut().filter(|hold| matches!(hold, HoldState::Held(_))) {
                 *hold = HoldState::Unacknowledged(replicas);
@@ -30,7 +30,7 @@ impl Renewed {
 
     /// Joins the answers to several calls about one hold each. If none was answered, the error is that of one of the
     /// calls.
-    pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
+    pub(super) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
         let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None, in_full: Vec::new() };
         for answer in answers {
             match answer {
@@ -88,12 +88,12 @@ pub(crate) enum HoldState {
     Unanswered,
 }
 
-pub(in crate::protocol) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
+pub(super) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
     renewed_short(fields).filter(|renewed| renewed.in_full.is_empty())
 }
 
 /// The answer to a call that has named the main keys only.
-pub(in crate::protocol) fn renewed_short(fields: &mut Fields<'_>) -> Option<Renewed> {
+pub(super) fn renewed_short(fields: &mut Fields<'_>) -> Option<Renewed> {
     let count = fields.entries();
     let now = fields.number()?;
     let (mut holds, mut in_full) = (Vec::with_capacity(count), Vec::new());
@@ -111,3 +111,6 @@ pub(in crate::protocol) fn renewed_short(fields: &mut Fields<'_>) -> Option<Rene
     }
     Some(Renewed { now, holds, failure: None, in_full })
 }
+
+#[cfg(test)]
+mod tests;
