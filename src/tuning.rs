@@ -93,6 +93,9 @@ pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// second, because locks are lost while a client cannot reach its server.
 pub(crate) const RECONNECT: Pauses = pauses(10, 800);
 
+/// Before the dial of a server that was named during the dial of another one.
+pub(crate) const RENAMED: Duration = Duration::from_millis(5);
+
 /// Between attempts to renew the login of a connection. They grow, because the service that gives tokens is shared, and
 /// each connection asks it.
 pub(crate) const RENEWAL: Pauses = pauses(250, 10_000);

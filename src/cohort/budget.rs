@@ -23,6 +23,8 @@ pub(crate) struct HandoffBudget {
     next: u32,
     /// When the client learned of the tokens.
     known_since: Instant,
+    /// Whether the next hand-off has no time limit.
+    is_kept: bool,
 }
 
 /// A hand-off that the budget allows.
@@ -49,6 +51,7 @@ impl HandoffBudget {
             time,
             next: size.max(HANDOFF_BUDGET),
             known_since: now,
+            is_kept: false,
         }
     }
 
@@ -60,10 +63,14 @@ impl HandoffBudget {
         Self { first: token, size, left: size, next, known_since: now, ..*self }
     }
 
-    /// The same, with its time counted from now on: the one before is used up. It is not over at once, also if no
-    /// hold is to be handed off to members that wait.
+    /// The same, with its time counted from now on: the one before is used up.
     pub(crate) fn begun(self, now: Instant) -> Self {
-        Self { start: now, time: self.time.max(Duration::from_nanos(1)), ..self }
+        Self { start: now, ..self }
+    }
+
+    /// The same, for a hold that no member waits for: its next hand-off has no time limit.
+    pub(crate) fn kept(self, now: Instant) -> Self {
+        Self { is_kept: true, ..self.begun(now) }
     }
 
     /// Counts one hand-off, and returns what is left. `None` if the budget does not allow another one. If others have
@@ -79,17 +86,17 @@ impl HandoffBudget {
         let left = if is_wanted { self.left.min(HANDOFF_BUDGET - 1) } else { self.left };
         let left = left.checked_sub(1).filter(|_| in_time)?;
         let token = (self.left == self.size).then_some(self.first);
-        Some(Spent { budget: Self { left, ..self }, token })
+        Some(Spent { budget: Self { left, is_kept: false, ..self }, token })
     }
 
     /// Whether the time of the budget is not over yet. Its tokens may still be used up.
     pub(crate) fn is_in_time(&self, now: Instant) -> bool {
-        now < self.start + self.time
+        self.is_kept || now < self.start + self.time
     }
 
     /// Whether half of the budget is used: of its hand-offs, or of its time.
     pub(crate) fn is_half_used(&self, now: Instant) -> bool {
-        self.is_half_spent() || now >= self.start + self.time / 2
+        self.is_half_spent() || !self.time.is_zero() && now >= self.start + self.time / 2
     }
 
     /// Whether half of the hand-offs are used.

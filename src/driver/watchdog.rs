@@ -194,7 +194,7 @@ impl Watchdog {
         }
         let pause = REQUEST.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
         self.executor.sleep(pause).await;
-        self.engine.cleanup_again(n);
+        self.engine.cleanup_again(n, self.executor.now());
     }
 
     /// Removes the ticket or hold from Redis, and returns whether a hold was there. After an error it may still be

@@ -58,8 +58,8 @@ impl EmbeddedConnection {
     }
 
     fn listen(&self, subject: Subject, name: &str) -> Result<Subscription, ConnectionError> {
-        // Dropped after the connection is unlocked.
-        let _wakes;
+        // Dropped after the connection is unlocked: wakers are foreign code.
+        let (_wakes, _dead);
         let mut open = lock(&self.open);
         if open.closed {
             return Err(ConnectionError::Closed);
@@ -70,7 +70,8 @@ impl EmbeddedConnection {
             Subject::Key => database.watches.watch(name.as_bytes(), &queue),
         });
         // If this list holds the only reference, the reader has dropped its subscription.
-        open.subscriptions.retain(|(_, _, queue)| Arc::strong_count(queue) > 1);
+        let is_dead = |(_, _, queue): &mut (Subject, String, Arc<Queue>)| Arc::strong_count(queue) == 1;
+        _dead = open.subscriptions.extract_if(.., is_dead).collect::<Vec<_>>();
         open.subscriptions.push((subject, name.clone(), queue.clone()));
         Ok(Subscription { server: self.server.clone(), subject, name, queue })
     }

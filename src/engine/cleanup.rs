@@ -47,10 +47,17 @@ impl Cleanup {
         Self { ticket: whole.ticket.keeping(rest), part_of: Some(hold.clone()), ..whole }
     }
 
+    /// The same after a call that has failed. A part of a hold that lives now may be there for a lease more, also if
+    /// the hold is left in Redis next.
+    pub(super) fn again(self, now: Instant) -> Self {
+        let living = self.part_of.as_ref().filter(|hold| lives(hold, now));
+        let until = living.map_or(self.until, |hold| self.until.max(now + hold.longest()));
+        Self { failures: self.failures.saturating_add(1), until, ..self }
+    }
+
     /// Whether nothing is left in Redis that a call could remove.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
-        let lives = |hold: &Arc<Hold>| hold.deadline().is_some_and(|deadline| now < deadline);
-        now >= self.until && !self.part_of.as_ref().is_some_and(lives)
+        now >= self.until && !self.part_of.as_ref().is_some_and(|hold| lives(hold, now))
     }
 
     pub(super) fn is_of_part(&self) -> bool {
@@ -61,4 +68,8 @@ impl Cleanup {
         let ticket = hold.keys.kind.ticket(hold.id, hold.lease, hold.amount);
         Self::new(hold.keys.clone(), ticket, now + hold.longest())
     }
+}
+
+fn lives(hold: &Hold, now: Instant) -> bool {
+    hold.deadline().is_some_and(|deadline| now < deadline)
 }

@@ -84,9 +84,9 @@ impl Cleanups {
     }
 
     /// The call has failed, and another one follows behind those that wait: they may be for a server that answers.
-    pub(super) fn again(&mut self, n: u64) {
+    pub(super) fn again(&mut self, n: u64, now: Instant) {
         if let Some(cleanup) = self.under_way.remove(&n) {
-            self.push(Cleanup { failures: cleanup.failures.saturating_add(1), ..cleanup });
+            self.push(cleanup.again(now));
         }
     }
 

@@ -135,6 +135,10 @@ impl State {
         if is_asked_for {
             hold.set_asked_to_release();
         }
+        if queued_at.is_some() {
+            // A ticket is stored in full, and so is what becomes of it.
+            hold.set_in_full();
+        }
         // A grant that waits for replicas is counted when they have acknowledged it.
         self.stats.acquired += u64::from(replicas == 0);
         self.holds.insert(&hold, deadline, now);

@@ -6,9 +6,9 @@ use super::ticket::Claim;
 /// How a hold is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In the main key only. Permits are, until another hold or a ticket of their name is stored.
+    /// Permits in their main key only. They are stored so until a call needs the rest, such as that of another holder.
     Short,
-    /// With all keys that its kind has. It stays like that until its end.
+    /// In all keys that a hold of its kind may have. It stays like that until its end.
     InFull,
 }
 

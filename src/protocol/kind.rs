@@ -142,9 +142,7 @@ impl Kind {
         self.facts().asks_ahead
     }
 
-    /// Whether those who wait stand in a queue, from which a release grants to the next one. Otherwise all of them are
-    /// woken, and ask.
-    /// The form in which the server is asked for a hold of which that is known.
+    /// The form in which the server is asked for a hold. `in_full`: it is known to be stored in full.
     pub(super) fn form(self, in_full: &AtomicBool) -> Form {
         if mutant::on(Mutant::ShortRenewedInFull) {
             return Form::InFull;
@@ -152,6 +150,8 @@ impl Kind {
         if self.facts().may_be_short && !in_full.load(Ordering::Relaxed) { Form::Short } else { Form::InFull }
     }
 
+    /// Whether those who wait stand in a queue, from which a release grants to the next one. Otherwise all of them are
+    /// woken, and ask.
     pub(crate) fn has_queue(self) -> bool {
         self.facts().has_queue
     }

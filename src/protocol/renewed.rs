@@ -49,23 +49,6 @@ impl Renewed {
         if joined.in_full.is_empty() { joined.or_failure() } else { Ok(joined) }
     }
 
-    /// With the answer to a second call, about the holds at these places.
-    pub(crate) fn completed(mut self, places: Vec<usize>, second: Result<Self, Failure>) -> Result<Self, Failure> {
-        match second {
-            Ok(second) => {
-                self.now = self.now.max(second.now);
-                for (n, state) in places.into_iter().zip(second.holds) {
-                    self.holds[n] = state;
-                }
-                self.failure = self.failure.or(second.failure);
-            }
-            Err(failure) => {
-                self.failure.get_or_insert(failure);
-            }
-        }
-        self.or_failure()
-    }
-
     /// Fails if no hold was answered.
     fn or_failure(mut self) -> Result<Self, Failure> {
         let none = self.holds.iter().all(|hold| *hold == HoldState::Unanswered);

@@ -70,8 +70,7 @@ impl Masters {
         let mut round = Round { is_claim, ..Round::default() };
         let mut voting = Voting::begin(self, ballots, proposal);
         loop {
-            // What is there is counted first. Pending means, but for tasks that were just woken, that all requests are
-            // sent and that no answer is left.
+            // Answers that are there are counted first. If there is none, all requests have been sent.
             let at_once = poll!(pin!(voting.next()));
             let next = match at_once {
                 Poll::Ready(next) => next,

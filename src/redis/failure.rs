@@ -1,21 +1,26 @@
 //! The reasons why there is no connection, and the errors that callers get.
 
 use std::fmt;
+use std::time::Duration;
 
 #[cfg(feature = "redis-1")]
 use ::redis::RedisError;
 
 #[cfg(feature = "redis-1")]
 use super::convert;
+use crate::backoff::Backoff;
 use crate::connection::ConnectionError;
 use crate::connection::refusal::explain;
 use crate::error::{Error, ErrorKind};
+use crate::tuning::RENAMED;
 
 /// The reason why there is no connection.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
     /// The socket or the TLS session failed, or no answer came.
     Io(String),
+    /// Another server was named meanwhile.
+    Left,
     /// The server answered with an error.
     Refused(ConnectionError),
     /// Like `Refused`, with an explanation for the operator of the server.
@@ -40,15 +45,20 @@ impl Failure {
     /// Whether the next attempt may succeed, because it may find another server.
     pub(super) fn may_pass(&self) -> bool {
         match self {
-            Self::Io(_) => true,
+            Self::Io(_) | Self::Left => true,
             Self::Refused(refusal) | Self::Explained(refusal, _) => refusal.kind().is_retryable(),
             Self::Certificate(_) | Self::Unsupported(_) | Self::Cluster | Self::Invalid(_) => false,
         }
     }
 
+    /// How long to wait before the next attempt at a connection.
+    pub(super) fn pause(&self, backoff: &mut Backoff) -> Duration {
+        if matches!(self, Self::Left) { RENAMED } else { backoff.pause() }
+    }
+
     pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
         let kind = match self {
-            Self::Io(_) => ErrorKind::Unavailable,
+            Self::Io(_) | Self::Left => ErrorKind::Unavailable,
             Self::Refused(refusal) => {
                 let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
                 let reason = format!("{target}{explained}");
@@ -83,6 +93,7 @@ impl fmt::Display for Failure {
             Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
                 f.write_str(reason)
             }
+            Self::Left => f.write_str("another server is the primary now"),
             Self::Cluster => f.write_str("the server is a node of a cluster"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Explained(refusal, explained) => write!(f, "{explained}: {refusal}"),

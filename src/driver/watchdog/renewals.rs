@@ -77,32 +77,38 @@ impl Renewals<'_> {
 
     /// Confirms the grants of the group, batch by batch, until none is left.
     pub(super) async fn confirm(self, group: Group, unconfirmed: &Unconfirmed) {
-        while let Some(holds) = unconfirmed.next(group) {
-            let now = self.executor.now();
-            let (held, over): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| !hold.remaining(now).is_zero());
-            // The callers of these grants have given up or are gone. A call without time left would end the connection
-            // for the others.
-            over.iter().for_each(|hold| self.engine.confirmed(hold, Confirmation::TooFew(0)));
-            if !held.is_empty() {
-                self.confirm_batch(group.2, &held).await;
+        while let Some(mut holds) = unconfirmed.next(group) {
+            while !holds.is_empty() {
+                let now = self.executor.now();
+                let (held, over): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| !hold.remaining(now).is_zero());
+                // The callers of these grants have given up or are gone. A call without time left would end the
+                // connection for the others.
+                over.iter().for_each(|hold| self.engine.confirmed(hold, Confirmation::TooFew(0)));
+                holds = if held.is_empty() { held } else { self.confirm_batch(group.2, &held).await };
             }
         }
     }
 
-    async fn confirm_batch(self, replicas: u32, holds: &[Arc<Hold>]) {
+    /// Confirms grants by one call. Returns the permits that turned out to be stored in full: they need another one.
+    async fn confirm_batch(self, replicas: u32, holds: &[Arc<Hold>]) -> Vec<Arc<Hold>> {
         let sent = self.executor.now();
-        let renewed = self.look_in_both_forms(replicas, holds).await;
+        let renewed = self.send_renewal(replicas, holds).await;
         let now = self.executor.now();
-        let Renewed { holds: states, failure, .. } = match renewed {
+        let Renewed { holds: states, failure, in_full, .. } = match renewed {
             Ok(renewed) => renewed,
             Err(failure) => {
                 for hold in holds {
                     self.engine.confirmed(hold, Confirmation::Failed(failure.clone()));
                 }
-                return;
+                return Vec::new();
             }
         };
-        for (hold, state) in holds.iter().zip(states) {
+        let mut again = Vec::new();
+        for (n, (hold, state)) in holds.iter().zip(states).enumerate() {
+            if in_full.contains(&n) {
+                again.push(hold.clone());
+                continue;
+            }
             let confirmation = match hold.found(state) {
                 HoldState::Held(_) => {
                     let lease = hold.renewal(sent);
@@ -120,20 +126,7 @@ impl Renewals<'_> {
             };
             self.engine.confirmed(hold, confirmation);
         }
-    }
-
-    /// Renews the holds. Permits that turn out to be stored in full need a second call, unless their callers have given
-    /// up by then.
-    async fn look_in_both_forms(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
-        let renewed = self.send_renewal(replicas, holds).await?;
-        let now = self.executor.now();
-        let goes_on = |n: &usize| !holds[*n].remaining(now).is_zero();
-        let places: Vec<usize> = renewed.in_full.iter().copied().filter(goes_on).collect();
-        if places.is_empty() {
-            return Ok(renewed);
-        }
-        let again: Vec<_> = places.iter().map(|n| holds[*n].clone()).collect();
-        renewed.completed(places, self.send_renewal(replicas, &again).await)
+        again
     }
 
     /// Renews the holds by one call, and waits for `replicas` replicas.
@@ -162,6 +155,7 @@ impl Renewals<'_> {
         meter::renewed(holds.iter().zip(&renewed.holds).filter(is_renewed).count());
         if let Some(failure) = &renewed.failure {
             let unanswered = renewed.holds.iter().filter(|hold| **hold == HoldState::Unanswered).count();
+            let unanswered = unanswered - renewed.in_full.len();
             observe::not_renewed(unanswered, failure);
         }
         Ok(renewed)

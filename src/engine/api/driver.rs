@@ -65,8 +65,8 @@ impl Engine {
     }
 
     /// The call for the clean-up has failed, and the pause after it is over.
-    pub(crate) fn cleanup_again(&self, n: u64) {
-        self.change(|state| state.cleanups.again(n));
+    pub(crate) fn cleanup_again(&self, n: u64, now: Instant) {
+        self.change(|state| state.cleanups.again(n, now));
     }
 
     /// A message came to the inbox.

@@ -63,7 +63,7 @@ impl Assets<'_> {
                 self.holds.set_extended(&hold, hold.lease, sent, now);
                 self.aheads.set(n, Ahead::Granted(ask.budget.renewed(token, is_parked, now)));
                 if is_parked {
-                    match self.hand_over_ahead(&mut hold, now) {
+                    match self.hand_over_ahead(&mut hold, |ahead| ahead.begun(now), now) {
                         Some(turn) => self.give(cohort, Ok(turn), now),
                         None => self.release(cohort, &hold, now),
                     }
@@ -130,9 +130,14 @@ impl Assets<'_> {
 
     /// As [`hand_over`](Self::hand_over), by the budget that was granted ahead. The present one is used up first: it
     /// costs a request to replace a budget, whatever is left of it.
-    pub(in crate::engine) fn hand_over_ahead(&mut self, hold: &mut Arc<Hold>, now: Instant) -> Option<Turn> {
+    pub(in crate::engine) fn hand_over_ahead(
+        &mut self,
+        hold: &mut Arc<Hold>,
+        begin: impl FnOnce(HandoffBudget) -> HandoffBudget,
+        now: Instant,
+    ) -> Option<Turn> {
         let budget = self.aheads.take_granted(hold.id.n)?;
-        self.hand_over(hold, budget.begun(now), now)
+        self.hand_over(hold, begin(budget), now)
     }
 
     /// The hold stays in Redis until the answer to the request for the next budget. `false`: there is no such request,

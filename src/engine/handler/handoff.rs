@@ -227,7 +227,9 @@ impl Assets<'_> {
         if !is_kept {
             return Next::Released;
         }
-        if let Some(turn) = self.hand_over(hold, budget, now).or_else(|| self.hand_over_ahead(hold, now)) {
+        if let Some(turn) =
+            self.hand_over(hold, budget, now).or_else(|| self.hand_over_ahead(hold, |ahead| ahead.begun(now), now))
+        {
             return Next::Turn(turn);
         }
         if budget.is_in_time(now) && self.park(hold, now) {

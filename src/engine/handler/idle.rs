@@ -55,7 +55,8 @@ impl Assets<'_> {
             return false;
         }
         // The time of the budget is about others who wait.
-        let next = self.hand_over(hold, budget.begun(now), now).or_else(|| self.hand_over_ahead(hold, now));
+        let kept = self.hand_over(hold, budget.kept(now), now);
+        let next = kept.or_else(|| self.hand_over_ahead(hold, |ahead| ahead.kept(now), now));
         let Some(Turn::Held { hold, budget, .. }) = next else { return false };
         let Some(deadline) = hold.deadline() else { return false };
         let last = deadline.checked_sub(least(&hold)).unwrap_or(now);

@@ -260,6 +260,23 @@ fn a_part_of_a_kept_hold_is_not_given_back_again_and_again() {
     assert!(setup.engine.work(setup.now).cleanups.is_empty());
 }
 
+/// The server has not answered for longer than a lease, and the hold is kept by another part then.
+#[test]
+fn a_part_of_a_hold_that_is_kept_late_is_given_back_for_a_lease_more() {
+    let setup = setup();
+    let hold = holds_five(&setup);
+    let rest = hold.units.end(1).unwrap();
+    setup.engine.give_back_later(&hold, rest, setup.now);
+    let (n, _) = setup.engine.work(setup.now).cleanups.remove(0);
+    let later = setup.now + LEASE * 3;
+    hold.extend(later + LEASE, setup.now);
+    setup.engine.cleanup_again(n, later);
+    assert!(setup.engine.leave_in_redis(&hold, later));
+    hold.end(later);
+    let (_, cleanup) = setup.engine.work(later).cleanups.remove(0);
+    assert_eq!([LEASE / 2, LEASE].map(|time| cleanup.is_over(later + time)), [false, true]);
+}
+
 /// What a watchdog that is dropped leaves to the good-bye: a part, and not the whole hold.
 #[test]
 fn a_part_is_left_to_the_good_bye_as_a_part() {

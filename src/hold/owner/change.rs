@@ -62,6 +62,8 @@ impl HoldOwner {
             Ok(None) => return Err(lost_error(&old, operation, Loss::Revoked)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
+        // A change stores the old hold in full, and then the new one.
+        hold.set_in_full();
         let mut owned = Self::new(source.clone(), hold, holder);
         if !confirm(context, operation, &owned.hold).await? {
             let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);

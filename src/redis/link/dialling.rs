@@ -57,7 +57,7 @@ impl Link {
     ) -> Result<T, Failure> {
         match select(pin!(attempt), self.locate.left(target)).await {
             Either::Left((made, _)) => made.map_err(|failure| self.locate.explain(target, failure)),
-            Either::Right(_) => Err(left()),
+            Either::Right(_) => Err(Failure::Left),
         }
     }
 
@@ -109,11 +109,6 @@ impl Link {
     ) -> Result<T, Failure> {
         self::attempt(&self.executor, [self.upkeep, self.timeout], limit, progress, attempt).await
     }
-}
-
-/// Why a connection to a server that was named before is not used.
-pub(super) fn left() -> Failure {
-    Failure::Io("another server is the primary now".to_owned())
 }
 
 /// Makes one attempt at a connection, which takes at most `limit`. A longer one fails as [`late`](DialProgress::late).

@@ -14,7 +14,6 @@ use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::Link;
 use super::beside::beside;
-use super::dialling::left;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 use crate::observe;
@@ -98,7 +97,7 @@ async fn keep(
         let is_left = beside(&mut driver, [gone.boxed(), named.boxed()]).await.unwrap_or(false);
         if is_left {
             link.disown(generation);
-            link.suspect(generation, left());
+            link.suspect(generation, Failure::Left);
         } else {
             link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         }
@@ -118,12 +117,14 @@ async fn keep(
 /// Tries until an attempt succeeds.
 async fn reopen(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duration, tell: &impl Fn(Change)) -> Fresh {
     loop {
-        match open(link, false, limit, &Arc::default()).await {
+        let failure = match open(link, false, limit, &Arc::default()).await {
             Ok(made) => return made.fresh,
-            Err(failure) => link.failed(failure),
-        }
+            Err(failure) => failure,
+        };
+        let pause = failure.pause(backoff);
+        link.failed(failure);
         tell(Change::Down);
-        link.pause(backoff.pause()).await;
+        link.pause(pause).await;
     }
 }
 
@@ -144,7 +145,7 @@ async fn open_first(link: &Arc<Link>, backoff: &mut Backoff, limit: &mut Duratio
             // The failure of an attempt that was cut off says less than the one before it.
             return Err(before.unwrap_or(failure));
         }
-        let pause = backoff.pause();
+        let pause = failure.pause(backoff);
         if left() <= pause || !(link.locate.moves() && progress.has_located() && failure.may_pass()) {
             return Err(failure);
         }

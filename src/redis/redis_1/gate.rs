@@ -2,7 +2,7 @@
 //!
 //! redis-rs has a bounded queue. A call that finds it full is told when there is room, and enters at its next poll.
 //! Before that poll, a later call can enter. So that bowline's own calls never fill the queue, they pass this gate
-//! first, and no call overtakes another one here.
+//! first, and no call overtakes another one here. In a cluster, only calls of one slot must not overtake each other.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -152,10 +152,10 @@ impl<S: Source> Keeper<S> {
                     Proven::No(failure) => *last = failure,
                     Proven::Unanswered | Proven::Ended => *last = Failure::Io("the connection was lost".to_owned()),
                 },
-                Err(failure @ Failure::Io(_)) => *last = failure,
+                Err(failure @ (Failure::Io(_) | Failure::Left)) => *last = failure,
                 Err(failure) => return Err(failure),
             }
-            self.source.pause(self.backoff.pause()).await;
+            self.source.pause(last.pause(&mut self.backoff)).await;
         }
     }
 
@@ -189,15 +189,20 @@ impl<S: Source> Keeper<S> {
         if !std::mem::replace(&mut interruption.gap, true) {
             self.notices.send(Notice::Gap);
         }
+        let mut pause = self.backoff.pause();
         loop {
-            self.source.pause(self.backoff.pause()).await;
+            self.source.pause(pause).await;
             let (executor, limits) = (Arc::clone(self.source.executor()), self.source.limits());
             let progress = Arc::default();
             let opened = self.source.open(&self.channel, &self.notices, &progress);
             match attempt(&executor, limits, &mut self.limit, &progress, opened).await {
                 Ok(socket) => return socket,
-                Err(Failure::Io(_)) => {}
-                Err(failure) => self.refused(interruption, failure.into()),
+                Err(failure) => {
+                    pause = failure.pause(&mut self.backoff);
+                    if !matches!(failure, Failure::Io(_) | Failure::Left) {
+                        self.refused(interruption, failure.into());
+                    }
+                }
             }
         }
     }

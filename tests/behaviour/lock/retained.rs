@@ -78,6 +78,17 @@ async fn without_hand_offs_it_is_retained_as_well(env: Env) {
     }
     assert_eq!(client.counts.of("lock_acquire"), 0, "{:?}", client.counts.all());
     assert_eq!((client.stats().retained, client.stats().acquired), (10, 11));
+    let guard = lock.lock().retained(TIME).await.unwrap();
+    let waits = env.spawn({
+        let lock = lock.clone();
+        async move { lock.lock().retained(TIME).await.unwrap() }
+    });
+    env.eventually("it waits", async || client.stats().waiting == 1).await;
+    // Longer than the next tokens would be asked for.
+    env.sleep(Duration::from_millis(50)).await;
+    guard.release().await.unwrap();
+    env.soon("its turn", waits).await.release().await.unwrap();
+    assert_eq!(client.stats().passed_on, 0, "it has the lock from the server");
 }
 
 async fn the_next_tokens_are_asked_for_ahead(env: Env) {

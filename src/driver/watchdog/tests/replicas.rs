@@ -25,7 +25,7 @@ struct Replicas {
     acknowledged: u32,
     /// If set, each call waits until it is notified.
     gate: Option<Arc<Event>>,
-    /// The number of holds in each call.
+    /// The number of keys in each call: those of a lock, of which each hold has one.
     calls: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -49,12 +49,16 @@ impl Connection for Replicas {
         _: u32,
         _: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        let holds = calls[0].keys.len();
-        lock(&self.calls).push(holds);
+        lock(&self.calls).push(calls[0].keys.len());
         if let Some(gate) = &self.gate {
             gate.listen().await;
         }
-        let states = std::iter::repeat_n(self.state.clone(), holds);
+        let mut states = vec![self.state.clone(); calls[0].args.len() / 4];
+        if calls[0].script.name() == "permit_renew_short" {
+            // It is stored in full.
+            states.pop();
+            states.push(Reply::Integer(-2));
+        }
         let reply = Reply::Array([Reply::Integer(5)].into_iter().chain(states).collect());
         vec![Ok(Acknowledged::new(reply, self.acknowledged))]
     }
@@ -123,6 +127,25 @@ fn one_call_confirms_all_grants_that_came_during_the_last_one() {
     assert!(
         confirmed.into_iter().all(|confirming| confirming.done().now_or_never() == Some(Confirmation::Acknowledged))
     );
+}
+
+/// A grant that was confirmed does not wait for the call about another one.
+#[test]
+fn permits_that_are_stored_in_full_are_confirmed_by_a_second_call() {
+    let gate = Arc::new(Event::new());
+    let (mut setup, calls) = with_replicas(held(GRANTED), 2, Some(gate.clone()));
+    setup.keys = Arc::new(Keys::new("p", Kind::Semaphore { limit: 3 }, "n").unwrap());
+    let engine = setup.engine.clone();
+    let holds = [setup.hold(), setup.hold()];
+    let [first, second] = holds.each_ref().map(|hold| engine.confirm(hold));
+    setup.run(Duration::ZERO);
+    gate.notify(usize::MAX);
+    setup.run(Duration::ZERO);
+    assert_eq!(*lock(&calls), [2, 2], "two main keys, and both keys of one hold");
+    assert_eq!(first.done().now_or_never(), Some(Confirmation::Acknowledged));
+    gate.notify(usize::MAX);
+    setup.run(Duration::ZERO);
+    assert_eq!(second.done().now_or_never(), Some(Confirmation::Acknowledged));
 }
 
 #[test]

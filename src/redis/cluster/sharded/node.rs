@@ -99,7 +99,7 @@ impl Node<'_> {
             };
             let wanted = channels.wanted_at(host);
             channels.look(|table| match ended {
-                Failure::Io(_) => wanted.iter().for_each(|channel| table.failed(channel, &ended)),
+                Failure::Io(_) | Failure::Left => wanted.iter().for_each(|channel| table.failed(channel, &ended)),
                 _ => wanted.iter().for_each(|channel| table.refused(channel, &ended)),
             });
             // Other nodes know whether this master was replaced.
