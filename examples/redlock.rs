@@ -15,13 +15,13 @@ use masters::Masters;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut masters = Masters::start()?;
-    // A crash of a holder blocks the others for a second. A master that has restarted counts after a second, because
-    // all holds that it may have lost have ended by then.
+    // A crash of a holder blocks the others for three seconds. A master that has restarted counts after three seconds,
+    // because all holds that it may have lost have ended by then.
     let config = Config::builder()
-        .lease(Duration::from_secs(1))
+        .lease(Duration::from_secs(3))
         // At most half of the lease, so that there is time to send a renewal without an answer again.
-        .command_timeout(Duration::from_millis(300))
-        .retry_timeout(Duration::from_secs(3))
+        .command_timeout(Duration::from_secs(1))
+        .retry_timeout(Duration::from_secs(5))
         // So that the program starts while one of them is down.
         .connect_in_background(true)
         .build()?;
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         clients.push(bowline::tokio::connect_with(url, config.clone()).await?);
     }
     // For how long a master that does not answer may hold up an acquisition: at most a quarter of the lease.
-    let locks = RedLock::builder(clients).node_timeout(Duration::from_millis(200)).build()?;
+    let locks = RedLock::builder(clients).node_timeout(Duration::from_millis(700)).build()?;
 
     // These masters have just been started, so the first acquisition waits until they count.
     let guard = locks.lock("orders:42").await?;

@@ -275,7 +275,7 @@ struct ReleaseOnDrop {
 }
 
 impl ReleaseOnDrop {
-    /// A call and not an assignment: the task would capture a copy of the field.
+    /// The task calls this. If it assigned the field, it would capture and change a copy of it.
     fn set_ended(&mut self) {
         self.has_ended = true;
     }

@@ -211,3 +211,29 @@ fn a_task_that_is_woken_may_use_the_connection_at_once() {
     drop(futures::executor::block_on(connection.run(crate::Call::new(script, &["a"], &args))).unwrap());
     assert!(uses.1.load(Ordering::SeqCst), "it is woken");
 }
+
+/// The connection keeps the last reference to a task whose stream was dropped, until the next subscription.
+#[test]
+fn a_task_that_is_dropped_with_its_subscription_may_use_the_connection() {
+    struct Closes(Arc<dyn Connection>);
+
+    impl Wake for Closes {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Closes {
+        fn drop(&mut self) {
+            self.0.close();
+        }
+    }
+
+    let server = Server::manual();
+    let connection: Arc<dyn Connection> = Arc::new(server.connect(Arc::new(Still::new())));
+    let subscribe = |channel| futures::executor::block_on(connection.subscribe(channel));
+    let mut notices = subscribe("c").unwrap();
+    let waker = Waker::from(Arc::new(Closes(connection.clone())));
+    assert!(notices.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
+    drop((notices, waker));
+    drop(subscribe("d"));
+    assert_eq!(subscribe("e").err(), Some(ConnectionError::Closed));
+}

@@ -47,8 +47,8 @@ impl Cleanup {
         Self { ticket: whole.ticket.keeping(rest), part_of: Some(hold.clone()), ..whole }
     }
 
-    /// The same after a call that has failed. A part of a hold that lives now may be there for a lease more, also if
-    /// the hold is left in Redis next.
+    /// The same after a call that has failed. If it is of a part, and the hold lives now, it may be in Redis for one
+    /// more lease: the client may leave the hold there.
     pub(super) fn again(self, now: Instant) -> Self {
         let living = self.part_of.as_ref().filter(|hold| lives(hold, now));
         let until = living.map_or(self.until, |hold| self.until.max(now + hold.longest()));

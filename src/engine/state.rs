@@ -136,7 +136,7 @@ impl State {
             hold.set_asked_to_release();
         }
         if queued_at.is_some() {
-            // A ticket is stored in full, and so is what becomes of it.
+            // Beside a queue, a hold is stored in full.
             hold.set_in_full();
         }
         // A grant that waits for replicas is counted when they have acknowledged it.

@@ -56,7 +56,8 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
                 if given.call_again {
                     context.engine.promote_later(&hold.keys, context.now(), hold.lease);
                 }
-                // Others may have ended the hold meanwhile. If this was the last part, only a kept part is left.
+                // Another part may have ended the hold meanwhile. After the last part, nothing in this client can: only
+                // a kept part is left.
                 let is_over = !is_last && hold.deadline().is_none() && hold.loss(context.now()).is_none();
                 // An earlier request may have given the part back while the hold was there.
                 if given.was_held || is_over || may_be_done {

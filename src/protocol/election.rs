@@ -4,7 +4,6 @@
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::drop_waiters::{DropArgs, Dropped};
-use super::facts::Form;
 use super::failure::Failure;
 use super::key::Keys;
 use super::latch::Latch;
@@ -99,7 +98,7 @@ impl Held for Leading {
         MUTEX.drop_waiters(keys, site, args)
     }
 
-    fn renewal(&self, _: Form) -> &'static Script {
+    fn renewal(&self) -> &'static Script {
         &RENEW
     }
 }

@@ -23,8 +23,6 @@ pub(super) struct Facts {
     pub(super) others: &'static [&'static str],
     /// The suffixes of the keys that a renewal needs.
     pub(super) renewed: &'static [&'static str],
-    /// Whether a hold that is alone may be stored in the main key only.
-    pub(super) may_be_short: bool,
     /// Whether a holder may acquire the resource again while it holds it.
     pub(super) is_reentrant: bool,
     /// The amount that covers two amounts which one caller wants. `None`: the caller would wait for itself.
@@ -46,7 +44,6 @@ pub(super) const LOCK: Facts = Facts {
     suffixes: &["", ":queue", ":tickets", ":fence"],
     others: &[],
     renewed: &[""],
-    may_be_short: false,
     is_reentrant: true,
     joint: |tokens, _| Some(tokens),
     joins_cohort: |_| true,
@@ -81,7 +78,6 @@ pub(super) const SEMAPHORE: Facts = Facts {
     suffixes: SUFFIXES,
     others: &[],
     renewed: &["", ":leases"],
-    may_be_short: true,
     is_reentrant: false,
     joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
@@ -96,7 +92,6 @@ pub(super) const READ_WRITE: Facts = Facts {
     suffixes: SUFFIXES,
     others: &[],
     renewed: &["", ":leases"],
-    may_be_short: true,
     is_reentrant: true,
     joint: |one, other| (one == other).then_some(one),
     // Readers hold at the same time, so they have nothing to hand off to each other. The writer that
@@ -113,7 +108,6 @@ pub(super) const LATCH: Facts = Facts {
     suffixes: &["", ":tickets", ":calls"],
     others: &[],
     renewed: &[],
-    may_be_short: false,
     is_reentrant: false,
     joint: |_, _| None,
     joins_cohort: |_| false,
@@ -150,7 +144,6 @@ pub(super) const TIMED_PERMIT: Facts = Facts {
     word: "redisson_permit",
     suffixes: &[""],
     renewed: &[],
-    may_be_short: false,
     joins_cohort: |_| false,
     asks_ahead: false,
     has_queue: false,

@@ -1,16 +1,14 @@
 //! The kinds of resources. The scripts of each are registered in [`registry`](super::registry).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::facts::{
-    BARRIER, ELECTION, ENTRY, Facts, Form, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE,
+    BARRIER, ELECTION, ENTRY, Facts, INSIDE, LATCH, LOCK, ONCE, READ_WRITE, REDISSON, REDISSON_FENCED, SEMAPHORE,
     TIMED_PERMIT, TURN, VOTE, WATCH,
 };
 use super::ticket::{Claim, Ticket};
 use super::token::Token;
-use crate::mutant::{self, Mutant};
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,14 +138,6 @@ impl Kind {
     /// Whether a cohort asks for its next hand-off budget while it holds.
     pub(crate) fn asks_ahead(self) -> bool {
         self.facts().asks_ahead
-    }
-
-    /// The form in which the server is asked for a hold. `in_full`: it is known to be stored in full.
-    pub(super) fn form(self, in_full: &AtomicBool) -> Form {
-        if mutant::on(Mutant::ShortRenewedInFull) {
-            return Form::InFull;
-        }
-        if self.facts().may_be_short && !in_full.load(Ordering::Relaxed) { Form::Short } else { Form::InFull }
     }
 
     /// Whether those who wait stand in a queue, from which a release grants to the next one. Otherwise all of them are

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::drop_waiters::{DropArgs, Dropped, dropped};
-use super::facts::Form;
 use super::key::Keys;
 use super::reply::{
     Acquired, AskedAhead, Cancelled, Released, Requeued, Timed, acquired, asked_ahead, cancelled, heartbeat_reply,
@@ -122,7 +121,11 @@ impl Held for Leased {
         Some(call.number(args.first).number(args.not_after).limit(self.limit).site(site))
     }
 
-    fn renewal(&self, form: Form) -> &'static Script {
-        self.scripts.renew_short.filter(|_| form == Form::Short).unwrap_or(self.scripts.renew)
+    fn renewal(&self) -> &'static Script {
+        self.scripts.renew
+    }
+
+    fn renewal_short(&self) -> Option<&'static Script> {
+        self.scripts.renew_short.map(|script| &**script)
     }
 }

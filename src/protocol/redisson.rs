@@ -14,7 +14,6 @@ use std::time::Duration;
 use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::drop_waiters::{DropArgs, Dropped};
-use super::facts::Form;
 use super::failure::Failure;
 use super::fields::Fields;
 use super::key::Keys;
@@ -87,8 +86,8 @@ impl Held for Shared {
         None
     }
 
-    fn renewal(&self, form: Form) -> &'static Script {
-        MUTEX.renewal(form)
+    fn renewal(&self) -> &'static Script {
+        MUTEX.renewal()
     }
 }
 

@@ -9,13 +9,28 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::renewed::Renewed;
 use super::resource::RenewArgs;
+use super::script::Script;
+use crate::mutant::{self, Mutant};
 
 impl Kind {
     /// The name of the script that renews a hold of this kind. Holds with the same script are renewed in one call.
     /// `in_full`: whether the hold is known to be stored in full.
     pub(crate) fn renewal(self, in_full: &AtomicBool) -> Option<&'static str> {
-        let form = self.form(in_full);
-        self.with(|resource| resource.held().map(|held| held.renewal(form).name()))
+        let short = self.renewal_short(in_full);
+        self.with(|resource| resource.held().map(|held| short.unwrap_or(held.renewal()).name()))
+    }
+
+    /// The form in which the server is asked for a hold.
+    pub(super) fn form(self, in_full: &AtomicBool) -> Form {
+        self.renewal_short(in_full).map_or(Form::InFull, |_| Form::Short)
+    }
+
+    /// `None`: the hold is known to be stored in full, or its kind is always stored so.
+    fn renewal_short(self, in_full: &AtomicBool) -> Option<&'static Script> {
+        if in_full.load(Ordering::Relaxed) || mutant::on(Mutant::ShortRenewedInFull) {
+            return None;
+        }
+        self.with(|resource| resource.held().and_then(|held| held.renewal_short()))
     }
 }
 

@@ -107,13 +107,21 @@ pub(crate) trait Held {
         args: DropArgs,
     ) -> Option<ScriptCall<'a, Timed<Dropped>>>;
 
-    /// The script that renews leases. Holds with the same script are renewed in one call.
-    fn renewal(&self, form: Form) -> &'static Script;
+    /// The script that renews leases.
+    fn renewal(&self) -> &'static Script;
 
+    /// The one that renews leases of holds that are stored short. `None`: no hold is.
+    fn renewal_short(&self) -> Option<&'static Script> {
+        None
+    }
+
+    /// Holds with the same script are renewed in one call.
     fn renew<'a>(&self, holds: &[RenewArgs<'a>], form: Form) -> ScriptCall<'a, Renewed> {
         let keys = holds.iter().flat_map(|hold| hold.keys.renewed(form));
-        let read = if form == Form::Short { renewed::renewed_short } else { renewed::renewed };
-        ScriptCall::new(self.renewal(form), keys, read)
-            .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
+        let call = match self.renewal_short().filter(|_| form == Form::Short) {
+            Some(short) => ScriptCall::new(short, keys, renewed::renewed_short),
+            None => ScriptCall::new(self.renewal(), keys, renewed::renewed),
+        };
+        call.each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
     }
 }

@@ -112,7 +112,7 @@ impl Held for TimedPermit {
         None
     }
 
-    fn renewal(&self, _: Form) -> &'static Script {
+    fn renewal(&self) -> &'static Script {
         &RENEW
     }
 

@@ -29,8 +29,9 @@
 //! request for it ([`Voting::give_back`](super::voting::Voting::give_back)). A round without a majority is dropped
 //! likewise. A master that cannot be reached keeps the vote until its lease ends. Once the hold is granted, its
 //! [`QuorumTask`] has the votes and the turn, and there is no await before the hold has an owner. The task releases the
-//! votes first and the turn afterwards. So the next acquisition, which gets the turn, finds a majority of the votes
-//! free. If nobody waits for the turn, one request releases the turn and the vote of the same master.
+//! votes first. Then it releases the turn, and the server grants that to the next acquisition, which finds a majority
+//! of the votes free. If no acquisition waits for the turn, the task releases the turn and the vote of that master by
+//! one request.
 //!
 //! # Why it is correct (`docs/quorum.md` tells how this was checked)
 //! - *At most one guard is valid.* Two majorities share a master, and its lock is taken for one hold at a time. Each

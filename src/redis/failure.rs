@@ -100,3 +100,18 @@ impl fmt::Display for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::RECONNECT;
+
+    #[test]
+    fn a_server_that_was_named_meanwhile_is_dialled_without_the_pauses_of_the_one_before() {
+        let mut backoff = Backoff::new(RECONNECT, 1);
+        let mut pauses = || [Failure::Io(String::new()), Failure::Left].map(|failure| failure.pause(&mut backoff));
+        let [grown, after] = (0..8).map(|_| pauses()).last().unwrap();
+        assert!(grown > 20 * RENAMED, "{grown:?}");
+        assert_eq!(after, RENAMED);
+    }
+}

@@ -89,7 +89,7 @@ async fn a_lost_removal_leaves_the_label_to_its_life(env: Env) {
     env.sleep(ms(200)).await;
     // A client that is dropped asks once. The label is there for the rest of its life.
     assert_eq!((faults.calls("client_label"), labels(&env).await), (calls + 1, 1));
-    // They have the connection.
+    // The faults keep the connection.
     drop(faults);
     env.eventually("nothing runs", async || env.live() == (0, 0)).await;
     env.redis::<()>(&["DEL", "bowline:client:{labels}", "bowline:client:{labels}:leases"]);

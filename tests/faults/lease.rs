@@ -13,6 +13,7 @@ on_every_runtime! {
     renewals_that_get_lost_are_made_up_for,
     a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline,
     a_renewal_of_which_nothing_is_heard_is_sent_again_in_time,
+    permits_that_are_joined_are_kept_although_requests_about_them_get_lost,
     a_refused_renewal_is_no_loss,
     a_hold_that_was_taken_for_gone_is_cleaned_up,
     a_late_renewal_does_not_revive_a_hold,
@@ -67,6 +68,34 @@ async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) 
         drop(work);
     }))
     .await;
+}
+
+/// The first request names one key, and is told that the others are needed. Those that name all keys get lost.
+async fn permits_that_are_joined_are_kept_although_requests_about_them_get_lost(env: Env) {
+    let lease = ms(3000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    let other = env.client().await;
+    let lost = || [Fault::LoseRequest, Fault::LoseReply, Fault::Unreachable];
+    let permit = client.semaphore("a", 2).acquire().await.unwrap();
+    let joined = other.semaphore("a", 2).acquire().await.unwrap();
+    faults.next("permit_renew", lost());
+    env.eventually("it is renewed", async || faults.answered("permit_renew") >= 2).await;
+    env.sleep(lease).await;
+    assert!(permit.is_valid());
+    assert_eq!(client.stats().lost, 0);
+
+    let fixed = client.semaphore("b", 2).acquire().expires_after(lease).await.unwrap();
+    let beside = other.semaphore("b", 2).acquire().await.unwrap();
+    let calls = || ["permit_renew_short", "permit_renew"].map(|script| faults.calls(script));
+    permit.release().await.unwrap();
+    let before = calls();
+    faults.next("permit_renew", lost());
+    fixed.extend(10 * lease).await.unwrap();
+    assert_eq!(calls(), [before[0] + 1, before[1] + 4]);
+    assert!(fixed.remaining() > 5 * lease);
+    for permit in [fixed, joined, beside] {
+        permit.release().await.unwrap();
+    }
 }
 
 /// The command timeout alone is longer than what the lease leaves.

@@ -146,7 +146,7 @@ async fn a_late_vote_is_given_back_however_its_hold_ends(env: Env) {
         masters.nothing_is_left().await;
         env.eventually("it is held no more", async || program.locks.stats().held == 0).await;
         drop(program);
-        // While the servers live.
+        // The servers end after the tasks, which still ask them.
         env.eventually("no task is left", async || env.live().0 == 0).await;
     }
 }

@@ -106,64 +106,39 @@ fn a_refused_renewal_of_a_lock_is_no_loss() {
     }
 }
 
+/// Stored in full, and stored short.
 #[test]
 fn a_refused_renewal_of_permits_is_no_loss() {
     for refusal in Refusal::ALL {
-        let mut lab = Permits::read_write_on(Lab::on(Refusal::server()));
-        if !refusal.applies(&lab) {
-            continue;
+        for (a, in_full) in [(attempt(1, 1), true), (writer(1, 1), false)] {
+            let mut lab = Permits::read_write_on(Lab::on(Refusal::server()));
+            if !refusal.applies(&lab) {
+                continue;
+            }
+            let renew = if in_full { Permits::try_renew } else { Permits::try_renew_short };
+            // The checks store a hold in full.
+            lab.checked = in_full;
+            let (a, b) = (a.lease(60_000), attempt(2, 1));
+            lab.hold(&[&a]);
+            let held = lab.keys.clone();
+            lab.rename("wrong");
+            let wrong = lab.keys.clone();
+            lab.set_wrong(0);
+            lab.rename("n");
+            refusal.begin(lab.lab());
+            let before = lab.dump();
+            for (keys, id, lease) in
+                [(&held, &a.id, 60_000), (&held, &b.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]
+            {
+                refused(renew(&mut lab, &[(keys, id, lease)]), refusal);
+            }
+            assert_eq!(renew(&mut lab, &[(&held, &a.id, 0)]), Ok(vec![1]));
+            before.assert_same(&lab.dump(), 0);
+            refusal.end(lab.lab());
+            let holds = [(&held[..], &*a.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)];
+            assert_eq!(renew(&mut lab, &holds), Ok(vec![1, 0, -1]));
+            lab.assert_held(&[&a]);
         }
-        let (a, b) = (attempt(1, 1).lease(60_000), attempt(2, 1));
-        lab.hold(&[&a]);
-        let held = lab.keys.clone();
-        lab.rename("wrong");
-        let wrong = lab.keys.clone();
-        lab.set_wrong(0);
-        lab.rename("n");
-        refusal.begin(lab.lab());
-        let before = lab.dump();
-        for (keys, id, lease) in
-            [(&held, &a.id, 60_000), (&held, &b.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]
-        {
-            refused(lab.try_renew(&[(keys, id, lease)]), refusal);
-        }
-        assert_eq!(lab.renew(&[(&held, &a.id, 0)]), [1]);
-        before.assert_same(&lab.dump(), 0);
-        refusal.end(lab.lab());
-        let answers = lab.renew(&[(&held, &a.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]);
-        assert_eq!(answers, [1, 0, -1]);
-        lab.assert_held(&[&a]);
-    }
-}
-
-#[test]
-fn a_refused_renewal_of_a_lone_hold_is_no_loss() {
-    for refusal in Refusal::ALL {
-        let mut lab = Permits::read_write_on(Lab::on(Refusal::server()));
-        if !refusal.applies(&lab) {
-            continue;
-        }
-        // The checks store a hold in full.
-        lab.checked = false;
-        let (a, b) = (writer(1, 1).lease(60_000), attempt(2, 1));
-        lab.hold(&[&a]);
-        let held = lab.keys.clone();
-        lab.rename("wrong");
-        let wrong = lab.keys.clone();
-        lab.set_wrong(0);
-        lab.rename("n");
-        refusal.begin(lab.lab());
-        let before = lab.dump();
-        for (keys, id, lease) in
-            [(&held, &a.id, 60_000), (&held, &b.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]
-        {
-            refused(lab.try_renew_short(&[(keys, id, lease)]), refusal);
-        }
-        assert_eq!(lab.try_renew_short(&[(&held, &a.id, 0)]), Ok(vec![1]));
-        before.assert_same(&lab.dump(), 0);
-        refusal.end(lab.lab());
-        let answers = lab.try_renew_short(&[(&held, &a.id, 60_000), (&held, &b.id, 0), (&wrong, &a.id, 60_000)]);
-        assert_eq!(answers, Ok(vec![1, 0, -1]));
     }
 }
 

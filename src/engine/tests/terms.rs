@@ -73,3 +73,12 @@ fn an_extended_hold_lasts_longer_and_is_cleaned_up_for_as_long() {
     assert_eq!(work.cleanups[0].1.until, setup.now + LEASE * 4);
     assert_eq!(setup.engine.extended(&hold, LEASE, setup.now, setup.now), Some(Loss::Expired));
 }
+
+/// A ticket is stored beside the holds of its name, so none of them is stored short.
+#[test]
+fn permits_that_were_granted_from_the_queue_are_renewed_in_all_their_keys() {
+    let setup = setup();
+    let keys = |name| Arc::new(Keys::new("p", Kind::Semaphore { limit: 2 }, name).unwrap());
+    let (at_once, waited) = (setup.holds(&keys("a")), setup.grant(setup.waits(&keys("b")), true));
+    assert_eq!([at_once, waited].map(|hold| hold.renewed_by()), [Some("permit_renew_short"), Some("permit_renew")]);
+}

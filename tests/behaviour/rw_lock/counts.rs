@@ -62,7 +62,8 @@ async fn locks_and_permits_are_renewed_together(env: Env) {
     env.eventually("all are released", async || env.keys().is_empty()).await;
 }
 
-/// Alone, a reader is stored in one key. What is stored of it stays as it is once other readers have come.
+/// A reader that is alone is stored in one key. When another reader comes, both are stored in full, and the first one
+/// stays so when it is alone again.
 async fn a_hold_that_is_joined_is_renewed_in_all_its_keys(env: Env) {
     let (client, other) = (env.client_with(|config| config.lease(Duration::from_secs(1))).await, env.client().await);
     // Without a token of a writer, a reader is not stored short.

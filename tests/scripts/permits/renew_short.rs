@@ -52,7 +52,7 @@ fn a_lease_of_zero_only_looks() {
     assert_eq!(lab.acquire(&a).token(), before);
 }
 
-/// What holds for a lock holds for a hold that is stored like one.
+/// The rules are those of the lock's renewal.
 #[test]
 fn the_longest_lease_that_was_asked_for_counts() {
     let mut lab = Permits::read_write();

@@ -116,8 +116,8 @@ pub async fn moving_slot(mut stage: Stage) -> Played {
     Ok(())
 }
 
-/// While their slot moves, a writer or a reader and a permit are renewed. Nothing else of their names is stored, so not
-/// all keys exist which a script for permits has.
+/// A writer or a reader, and a permit, are renewed while their slot moves. Each holds alone, so it is stored in one
+/// key, and the other keys of its name do not exist.
 pub async fn lone_holds_in_a_moving_slot(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(1500 * MS).await;

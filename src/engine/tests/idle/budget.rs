@@ -107,3 +107,24 @@ fn a_cohort_that_queues_up_again_retains_its_next_hold_too() {
     retained.setup.engine.leave(&retained.cohort, waits, retained.setup.now);
     retained.setup.assert_empty();
 }
+
+/// Tokens that were granted ahead do not change that.
+#[test]
+fn without_a_hand_off_time_a_hold_is_kept_and_not_handed_to_a_member_that_waits() {
+    let mut retained = retained(2);
+    let claim = Kind::Lock.claim(2);
+    retained.budget = HandoffBudget::of(claim, retained.hold.token(), retained.setup.now, Duration::ZERO);
+    assert!(retained.ends(9 * SECOND));
+    let granted = AskedAhead::Granted { token: Token::new(50), now: 1 };
+    let ask = asked(&retained);
+    retained.setup.engine.ahead_answered(&ask, Some(granted), retained.setup.now, retained.setup.now);
+    assert_eq!(retained.takes(), Token::new(2));
+    let waits = retained.setup.engine.join_asleep(&retained.cohort, 0).ok().unwrap();
+    assert!(retained.ends(9 * SECOND));
+    let context = Context::from_waker(Waker::noop());
+    let turn = retained.setup.engine.poll_turn(&retained.cohort, waits, retained.setup.now, &context);
+    let Poll::Ready(Ok((Ok(Turn::Attempt(next)), _))) = turn else { panic!("{turn:?}") };
+    retained.setup.engine.abandon(next.id, retained.setup.now);
+    retained.setup.engine.leave(&retained.cohort, waits, retained.setup.now);
+    retained.setup.assert_empty();
+}

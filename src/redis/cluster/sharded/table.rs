@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Records that a master has answered that the channel is subscribed. If the slot has another master by now, the
-    /// answer does not count: that one may have confirmed the channel before.
+    /// Records the answer of a master that the channel is subscribed. The answer does not count if the slot has another
+    /// master by now: the new one may have confirmed the channel already.
     pub(super) fn confirmed(&mut self, name: &Arc<str>, host: &Host) {
         if self.is_wanted_at(name, host) {
             self.subscribed(name, host);

@@ -67,6 +67,25 @@ impl Scene {
         self.run(call(&link))
     }
 
+    /// The first server dies. Returns after this time.
+    fn die(&mut self, time: Duration) {
+        let (lab, link, node) = (Arc::clone(&self.lab), Arc::clone(&self.link), self.node(1));
+        node.dead.store(true, Ordering::SeqCst);
+        node.cut(1);
+        self.run(async {
+            link.gone(1).await;
+            lab.sleep(time).await;
+        });
+    }
+
+    /// The second server is named. Returns after how long there is a connection.
+    fn takes_to_follow(&mut self) -> Duration {
+        let (link, began) = (Arc::clone(&self.link), self.lab.now());
+        self.named.name(2);
+        self.run(link.ready()).unwrap();
+        self.lab.now() - began
+    }
+
     /// Closes the sockets of the server. Returns after how long there is a connection again.
     fn cut(&mut self) -> Duration {
         let (link, node, began) = (Arc::clone(&self.link), self.node(1), self.lab.now());
@@ -119,30 +138,23 @@ fn an_answer_of_a_server_that_was_left_does_not_count() {
     assert_eq!((*lock(&scene.node(1).scripts), *lock(&scene.node(2).scripts)), (1, 1));
 }
 
-/// The first one was dead for a while, so that the pauses are long, and stands still now: its socket opens, and nothing
-/// is answered.
+/// The first server is dead for a while, so that the pauses are long. Then it stands still: its socket opens, and
+/// nothing is answered.
 #[test]
 fn a_dial_ends_when_there_is_another_server_to_dial() {
     let mut scene = Scene::connected();
-    scene.node(1).dead.store(true, Ordering::SeqCst);
-    let (lab, node, named) = (Arc::clone(&scene.lab), scene.node(1), Arc::clone(&scene.named));
-    let link = Arc::clone(&scene.link);
-    node.cut(1);
+    scene.die(ms(5000));
+    let (lab, node) = (Arc::clone(&scene.lab), scene.node(1));
+    node.answers(|_, _| Some(Said::Never));
+    node.dead.store(false, Ordering::SeqCst);
     scene.run(async {
-        link.gone(1).await;
-        lab.sleep(ms(5000)).await;
-        node.answers(|_, _| Some(Said::Never));
-        node.dead.store(false, Ordering::SeqCst);
         while node.sockets().is_empty() {
             lab.sleep(ms(1)).await;
         }
-        lab.sleep(ms(5)).await;
     });
-    named.name(2);
-    let began = lab.now();
-    scene.run(link.ready()).unwrap();
-    let took = lab.now() - began;
-    assert!(took < ms(30), "{took:?} of {:?}", link.upkeep);
+    scene.sleep(ms(5));
+    let took = scene.takes_to_follow();
+    assert!(took < ms(30), "{took:?}");
     assert_eq!(scene.call(), Ok(Reply::Integer(1)));
     assert_eq!((*lock(&scene.node(1).scripts), *lock(&scene.node(2).scripts)), (0, 1));
 }
@@ -151,19 +163,9 @@ fn a_dial_ends_when_there_is_another_server_to_dial() {
 #[test]
 fn a_pause_ends_when_there_is_another_server_to_dial() {
     let mut scene = Scene::connected();
-    scene.node(1).dead.store(true, Ordering::SeqCst);
-    let (lab, node, named) = (Arc::clone(&scene.lab), scene.node(1), Arc::clone(&scene.named));
-    let link = Arc::clone(&scene.link);
-    node.cut(1);
-    scene.run(async {
-        link.gone(1).await;
-        lab.sleep(ms(3000)).await;
-    });
-    // It is in a pause of 600 ms at least now, or dials.
-    named.name(2);
-    let began = lab.now();
-    scene.run(link.ready()).unwrap();
-    assert_eq!(lab.now(), began);
+    // It is in a pause of 600 ms at least then, or dials.
+    scene.die(ms(3000));
+    assert_eq!(scene.takes_to_follow(), Duration::ZERO);
 }
 
 #[test]

@@ -7,6 +7,12 @@ use crate::lab::{
     Acquired as Granted, Ahead, Attempt, Cancelled, HeartbeatReply, Released, Renewed, State, Words, attempt, is_held,
 };
 
+/// A script that renews, and how many keys of each hold it needs.
+type Renewal = (&'static str, usize);
+
+const IN_FULL: Renewal = ("permit_renew", 2);
+const SHORT: Renewal = ("permit_renew_short", 1);
+
 impl Permits {
     pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
         self.acquired("wait", attempt)
@@ -144,19 +150,15 @@ impl Permits {
     }
 
     pub fn try_renew(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
-        self.renew_by(("permit_renew", 2), holds)
+        self.renew_by(IN_FULL, holds)
     }
 
     /// By the main keys alone. -2 for a hold that is stored in full.
     pub fn try_renew_short(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
-        self.renew_by(("permit_renew_short", 1), holds)
+        self.renew_by(SHORT, holds)
     }
 
-    fn renew_by(
-        &mut self,
-        (script, of_each): (&str, usize),
-        holds: &[(&[String], &str, u64)],
-    ) -> Result<Vec<i64>, String> {
+    fn renew_by(&mut self, (script, of_each): Renewal, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..of_each].to_vec()).collect();
         let args: Vec<String> =
             holds.iter().flat_map(|(_, id, lease)| [id, &*lease.to_string(), "0", "0"].map(str::to_owned)).collect();
@@ -176,24 +178,18 @@ impl Permits {
 
     /// The same by the main key alone.
     pub fn extend_short(&mut self, attempt: &Attempt, longest: u64) -> i64 {
-        self.renew_at_most_by(("permit_renew_short", 1), attempt, longest, "1")
+        self.renew_at_most_by(SHORT, attempt, longest, "1")
     }
 
     pub fn renew_within_short(&mut self, attempt: &Attempt, longest: u64) -> i64 {
-        self.renew_at_most_by(("permit_renew_short", 1), attempt, longest, "0")
+        self.renew_at_most_by(SHORT, attempt, longest, "0")
     }
 
     fn renew_at_most(&mut self, attempt: &Attempt, longest: u64, extended: &str) -> i64 {
-        self.renew_at_most_by(("permit_renew", 2), attempt, longest, extended)
+        self.renew_at_most_by(IN_FULL, attempt, longest, extended)
     }
 
-    fn renew_at_most_by(
-        &mut self,
-        (script, of_each): (&str, usize),
-        attempt: &Attempt,
-        longest: u64,
-        extended: &str,
-    ) -> i64 {
+    fn renew_at_most_by(&mut self, (script, of_each): Renewal, attempt: &Attempt, longest: u64, extended: &str) -> i64 {
         let keys = self.keys[..of_each].to_vec();
         let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string(), extended.to_owned()];
         is_held(&self.lab.run(script, &keys, &args, true, Words::renewed).unwrap())
