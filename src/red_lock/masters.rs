@@ -96,9 +96,18 @@ impl Masters {
         Jitter::new(self.all[0].context().engine.jitter_seed())
     }
 
-    /// The keys of the name on each master.
+    /// The keys of the name on each master. Masters with the same prefix share them.
     pub(super) fn keys(&self, kind: Kind, name: &str) -> Result<Vec<Arc<Keys>>> {
-        self.all.iter().map(|master| Keys::new(&master.context().config.prefix, kind, name).map(Arc::new)).collect()
+        let mut last: Option<(&str, Arc<Keys>)> = None;
+        let keys = self.all.iter().map(|master| {
+            let prefix = &*master.context().config.prefix;
+            let known = last.as_ref().filter(|(its, _)| *its == prefix);
+            let keys =
+                known.map_or_else(|| Keys::new(prefix, kind, name).map(Arc::new), |(_, keys)| Ok(keys.clone()))?;
+            last = Some((prefix, keys.clone()));
+            Ok(keys)
+        });
+        keys.collect()
     }
 
     pub(super) fn change_stats(&self, change: impl FnOnce(&mut RedLockStats)) {

@@ -211,7 +211,7 @@ async fn a_turn_that_is_handed_off_proposes_no_old_token(env: Env) {
             env.spawn(async move { locks.lock("a").non_fair().timeout(ms(timeout)).await })
         };
         // A cohort that is idle gets one token, and so has nothing to hand off. Its next members ask for more.
-        let alone = member(500);
+        let alone = member(2000);
         env.eventually("it waits for votes", async || stats().contested_rounds > 0).await;
         let first = member(20_000);
         assert_eq!(alone.await.map(drop).unwrap_err().kind(), ErrorKind::TimedOut);

@@ -27,8 +27,8 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    pub(super) fn new<'a>(name: &str, main: &str, suffixes: impl Iterator<Item = &'a &'static str>) -> Self {
-        let mut spelled = String::new();
+    pub(super) fn new<'a>(name: &str, main: &str, suffixes: impl Iterator<Item = &'a &'static str> + Clone) -> Self {
+        let mut spelled = String::with_capacity(suffixes.clone().map(|suffix| main.len() + suffix.len()).sum());
         for suffix in suffixes {
             spelled.push_str(main);
             spelled.push_str(suffix);

@@ -62,6 +62,23 @@ impl Three {
 
 /// The limit leaves time for two silent masters, whatever is shortest.
 #[test]
+fn masters_with_the_same_prefix_share_the_keys_of_a_name() {
+    let mut three = Three::of(3, SECOND, true);
+    let keys = three.masters.keys(Kind::Turn, "n").unwrap();
+    assert!(Arc::ptr_eq(&keys[0], &keys[1]) && Arc::ptr_eq(&keys[0], &keys[2]));
+    let prefixed = |prefix: &str| {
+        let mut setup = setup();
+        Arc::get_mut(&mut setup.context).unwrap().config.prefix = prefix.into();
+        setup
+    };
+    three.setups = ["a", "a", "b"].map(prefixed).into();
+    let masters = three.setups.iter().map(|setup| Master::new(HoldSource::new(setup.context.clone()))).collect();
+    let masters = Masters::new(masters, three.masters.settings.clone());
+    let keys = masters.keys(Kind::Vote, "n").unwrap();
+    assert_eq!([0, 1, 2].map(|n| keys[n].main()), ["a:vote:{n}", "a:vote:{n}", "b:vote:{n}"]);
+}
+
+#[test]
 fn how_long_a_request_may_take() {
     let limit = |retry_timeout, lease| Three::new(retry_timeout, true).masters.node_timeout(lease);
     assert_eq!(limit(10 * SECOND, 30 * SECOND), SECOND / 2, "the node timeout");
