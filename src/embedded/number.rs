@@ -50,7 +50,23 @@ impl Bound {
     }
 }
 
-/// Formats as C's `%.17g` does. Redis formats scores and the numbers of Lua that way.
+/// Spells a number of Lua that is an argument of a command. Redis 7.2.0 to 7.2.4 spell one that ends with eight zeros
+/// by an exponent, which is no integer to a command. Scripts have to work there, too.
+pub(super) fn spelled(number: f64) -> String {
+    let text = general(number);
+    let (sign, digits) = text.strip_prefix('-').map_or(("", &*text), |digits| ("-", digits));
+    let significant = digits.trim_end_matches('0');
+    let is_whole = digits.bytes().all(|digit| digit.is_ascii_digit());
+    match significant.split_at_checked(1) {
+        Some((first, rest)) if is_whole && digits.len() - significant.len() >= 8 => {
+            let point = if rest.is_empty() { "" } else { "." };
+            format!("{sign}{first}{point}{rest}e+{}", digits.len() - 1)
+        }
+        _ => text,
+    }
+}
+
+/// Formats as C's `%.17g` does. Redis formats scores that way, and most numbers of Lua.
 pub(super) fn general(number: f64) -> String {
     if number.is_nan() {
         return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
@@ -137,6 +153,23 @@ mod tests {
         assert_eq!(bound("nan"), None);
         assert_eq!(bound("x"), None);
         assert_eq!(bound("((1"), None);
+    }
+
+    #[test]
+    fn a_number_of_lua_that_ends_with_eight_zeros_has_an_exponent() {
+        for (number, text) in [
+            (0.0, "0"),
+            (10_000_000.0, "10000000"),
+            (100_000_000.0, "1e+8"),
+            (-100_000_000.0, "-1e+8"),
+            (120_000_000.0, "120000000"),
+            (1_200_000_000.0, "1.2e+9"),
+            (1_795_956_600_000_000.0, "1.7959566e+15"),
+            (100_000_000.5, "100000000.5"),
+            (1e17, "1e+17"),
+        ] {
+            assert_eq!(spelled(number), text);
+        }
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::Ticket;
+use crate::protocol::ticket::{Ticket, ticket_ttl};
 use crate::protocol::token::Token;
 
 /// The outcome of an attempt that waited.
@@ -108,6 +109,19 @@ impl Attempt {
             outcome: None,
             waker: None,
         }
+    }
+
+    /// Whether somebody counts on the lease of the ticket, as on that of a hold.
+    pub(super) fn has_lease(&self) -> bool {
+        matches!(self.keys.kind, Kind::Inside { .. })
+    }
+
+    /// For how long the server may answer no heartbeat.
+    pub(super) fn patience(&self, failure: &Failure, retry_timeout: Duration) -> Duration {
+        if self.has_lease() && failure.kind().is_retryable() {
+            return retry_timeout.max(ticket_ttl(self.lease));
+        }
+        retry_timeout
     }
 
     /// Records that the server answered a request sent at `sent` with "waiting", when its clock showed `server`.

@@ -198,7 +198,7 @@ impl Attempts {
     }
 
     /// Records that a heartbeat got no usable answer. Returns the attempts that have had no answer for `retry_timeout`,
-    /// with the time since which they have had none.
+    /// or longer if they have more [patience](Attempt::patience), with the time since which they have had none.
     pub(super) fn set_unanswered(
         &mut self,
         keys: &Arc<Keys>,
@@ -213,7 +213,7 @@ impl Attempts {
         for &id in ids {
             let Some(attempt) = self.open.get_mut(&id) else { continue };
             let since = attempt.unanswered.as_ref().map_or(sent, |unanswered| unanswered.since);
-            let give_up = since + retry_timeout;
+            let give_up = since + attempt.patience(failure, retry_timeout);
             attempt.unanswered = Some(Box::new(Unanswered { since, give_up, last: failure.clone() }));
             let left = give_up.saturating_duration_since(now);
             if left.is_zero() {
@@ -237,7 +237,9 @@ impl Attempts {
     /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be
     /// under way.
     pub(super) fn set_silent(&mut self, since: Instant) -> Vec<u64> {
-        let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
+        let waits = |attempt: &Attempt| {
+            attempt.outcome.is_none() && !attempt.has_lease() && attempt.queued_at.is_some_and(|at| at <= since)
+        };
         let mut failed = Vec::new();
         for (n, attempt) in self.open.iter().filter(|(_, attempt)| waits(attempt)) {
             self.heartbeats.remove(&attempt.keys, *n);

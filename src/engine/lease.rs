@@ -127,9 +127,14 @@ impl Hold {
         if self.replicas == 0 {
             return self.renewal(sent);
         }
+        self.renewal(sent).max(self.counted(sent))
+    }
+
+    /// The lease to ask for so that the client counts on no less than now. The drift is taken off what is asked for.
+    pub(crate) fn counted(&self, now: Instant) -> Duration {
         // The server counts in whole milliseconds.
-        let counted = self.remaining(sent) + count::drift(self.longest()) + Duration::from_millis(1);
-        self.renewal(sent).max(counted.min(self.longest()))
+        let counted = self.remaining(now) + count::drift(self.longest()) + Duration::from_millis(1);
+        counted.min(self.longest())
     }
 
     /// A renewal that asks for `lease`. The server shortens whatever lasts longer than any call has asked for. All

@@ -64,7 +64,8 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
                     return Ok(());
                 }
                 context.engine.renewed(sent, context.now(), &[], std::slice::from_ref(&hold));
-                return Err(lost_error(&hold, "release", Loss::Gone));
+                let loss = hold.loss(context.now()).unwrap_or(Loss::Gone);
+                return Err(lost_error(&hold, "release", loss));
             }
             Err(failure) => {
                 may_be_done |= failure.may_be_done();

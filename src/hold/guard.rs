@@ -216,7 +216,8 @@ macro_rules! guards {
             /// [`expires_after`](crate::Acquire::expires_after) and [`extend`](Self::extend): a hold that the watchdog
             /// renewed lasts for two thirds to the whole of its lease. If several guards of one
             /// [`Holder`](crate::Holder) share the hold, the client renews it until the last of them is gone, and
-            /// leaves it then. A downgrade or an upgrade does not change that.
+            /// leaves it then. If it is closed before, it releases the hold. A downgrade or an upgrade does not change
+            /// that.
             ///
             /// # Errors
             /// The guard is gone in any case. If there is an error, the hold is released.
@@ -234,8 +235,8 @@ macro_rules! guards {
             /// released, and there is nothing to wait for.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the release. Another holder may have been
-            ///   granted the lock.
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease had ended when the release was called, or the server no
+            ///   longer had the hold before that end. Another holder may have been granted the lock.
             /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
             ///   errors of the server: the hold ends with its lease at the latest.
             ///

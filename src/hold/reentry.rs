@@ -58,7 +58,7 @@ impl<T> Reentry<T> {
         }
         let event = Arc::new(Event::new());
         slots.insert(key.clone(), Slot::Acquiring(event.clone()));
-        Entry::Vacant(Vacant { reentry: self, key, event })
+        Entry::Vacant(Vacant { reentry: self, key, event, before: None })
     }
 
     /// What the guards of the holder's hold share, if it has one.
@@ -73,8 +73,11 @@ impl<T> Reentry<T> {
     /// the holder.
     pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {
         let (key, event) = ((holder, keys.clone()), Arc::new(Event::new()));
-        lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone()));
-        Vacant { reentry: self, key, event }
+        let before = match lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone())) {
+            Some(Slot::Held(owned)) => Some(owned),
+            Some(Slot::Acquiring(_)) | None => None,
+        };
+        Vacant { reentry: self, key, event, before }
     }
 
     /// Called when the last guard of a hold is gone.
@@ -87,11 +90,14 @@ impl<T> Reentry<T> {
     }
 }
 
-/// The right to acquire for a holder. If it is dropped without a hold, it goes to a task that waits for it.
+/// The right to acquire for a holder. If it is dropped without a hold, it goes to a task that waits for it, unless the
+/// hold that was about to change has other guards.
 pub(crate) struct Vacant<'a, T> {
     reentry: &'a Reentry<T>,
     key: Key,
     event: Arc<Event>,
+    /// The hold that was about to change.
+    before: Option<Weak<T>>,
 }
 
 impl<T> Vacant<'_, T> {
@@ -104,7 +110,10 @@ impl<T> Drop for Vacant<'_, T> {
     fn drop(&mut self) {
         let mut slots = lock(&self.reentry.slots);
         if matches!(slots.get(&self.key), Some(Slot::Acquiring(event)) if Arc::ptr_eq(event, &self.event)) {
-            slots.remove(&self.key);
+            match self.before.take().filter(|before| before.strong_count() > 0) {
+                Some(before) => slots.insert(self.key.clone(), Slot::Held(before)),
+                None => slots.remove(&self.key),
+            };
         }
         drop(slots);
         self.event.notify(usize::MAX);
@@ -210,5 +219,18 @@ mod tests {
             drop(reentry.reopen(holder, &keys));
             assert!(lock(&reentry.slots).is_empty());
         }
+    }
+
+    #[test]
+    fn a_change_that_is_given_up_leaves_the_hold_to_its_other_guards() {
+        let (reentry, holder) = (Arc::new(Reentry::new()), Holder::new());
+        let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+        let owned = guard(&reentry, holder, &keys);
+        reentry.reopen(holder, &keys).fill(&owned);
+        drop(reentry.reopen(holder, &keys));
+        let entry = reentry.enter(holder, &keys, |_| true);
+        assert!(matches!(&entry, Entry::Held(entered) if Arc::ptr_eq(entered, &owned)));
+        drop((entry, owned));
+        assert!(lock(&reentry.slots).is_empty());
     }
 }

@@ -15,6 +15,7 @@ on_every_runtime! {
     lost_messages_are_made_up_for,
     a_party_that_is_cut_off_inside_breaks_it,
     a_leave_that_is_never_answered_fails,
+    an_outage_that_is_shorter_than_the_lease_breaks_nothing,
 }
 
 type Entering = BoxFuture<'static, bowline::Result<Inside>>;
@@ -104,4 +105,23 @@ async fn a_leave_that_is_never_answered_fails(env: Env) {
     assert_eq!(one.leave().await.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(env.soon("told", two.leave().into_future()).await.unwrap_err().kind(), ErrorKind::Broken);
     env.eventually("nobody is there", async || other.inspect().await.unwrap().present == 0).await;
+}
+
+/// It is longer than the retry timeout.
+async fn an_outage_that_is_shorter_than_the_lease_breaks_nothing(env: Env) {
+    let lease = ms(10_000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).retry_timeout(ms(300))).await;
+    let other = env.client_with(|config| config.lease(lease)).await;
+    let (barrier, other) = (client.double_barrier("a", 2), other.double_barrier("a", 2));
+    for fault in [Fault::Unreachable, Fault::Refuse("LOADING Redis is loading the dataset in memory")] {
+        let (one, two) = both_inside(&env, &barrier, &other).await;
+        let calls = faults.calls("barrier_heartbeat");
+        faults.always("barrier_heartbeat", fault);
+        faults.gap();
+        env.sleep(ms(1000)).await;
+        assert!(faults.calls("barrier_heartbeat") > calls);
+        faults.heal();
+        both_leave(&env, one, two).await;
+        env.eventually("nobody is there", async || other.inspect().await.unwrap().present == 0).await;
+    }
 }

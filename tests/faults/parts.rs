@@ -168,7 +168,11 @@ async fn a_part_that_was_back_before_its_hold_was_taken_is_back(env: Env) {
         assert_eq!(env.soon("the loss", permit.lost()).await, Loss::Revoked);
         faults.release();
         let released = env.soon("the release", released).await;
-        assert_eq!(released.err().map(|error| error.kind()), (!is_back).then_some(ErrorKind::Lost));
+        let lost = released.err().map(|error| {
+            assert_eq!(error.kind(), ErrorKind::Lost);
+            std::error::Error::source(&error).and_then(|why| why.downcast_ref::<Loss>()).copied()
+        });
+        assert_eq!(lost, (!is_back).then_some(Some(Loss::Revoked)));
         drop(permit);
     }
 }

@@ -15,6 +15,7 @@ on_every_runtime! {
     a_release_that_is_refused_for_ever_ends_with_the_lease,
     a_release_that_is_refused_is_finished_in_the_background,
     a_late_release_does_not_touch_the_next_hold,
+    a_release_that_began_in_time_is_no_loss_although_the_lease_ends_meanwhile,
 }
 
 async fn a_release_survives_lost_requests_and_replies(env: Env) {
@@ -155,4 +156,15 @@ async fn refused_requests_are_repeated_with_pauses(env: Env) {
         assert!((3..=10).contains(&calls), "{calls} in a second");
     }
     until_free(&env, "a").await;
+}
+
+async fn a_release_that_began_in_time_is_no_loss_although_the_lease_ends_meanwhile(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(1000))).await;
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.always("lock_release", Fault::Unreachable);
+    let released = env.spawn(guard.release());
+    until_free(&env, "a").await;
+    faults.heal();
+    env.soon("the release", released).await.unwrap();
+    assert_eq!(client.stats().lost, 0);
 }

@@ -71,8 +71,9 @@ impl Permit {
     /// and [`inspect`](crate::Semaphore::inspect) they are one hold.
     ///
     /// If the permits of one guard are [kept](Self::keep), they stay in Redis until the lease ends, and the client
-    /// renews that until the last of the guards is gone. Permits of which some were given back are not handed off in a
-    /// [cohort](crate::Acquire::non_fair): its next member gets permits from the server.
+    /// renews that until the last of the guards is gone. If it is closed before, it releases all of them. Permits of
+    /// which some were given back are not handed off in a [cohort](crate::Acquire::non_fair): its next member gets
+    /// permits from the server.
     ///
     /// # Examples
     /// ```no_run

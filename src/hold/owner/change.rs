@@ -31,7 +31,7 @@ impl HoldOwner {
         let _ending = context.engine.ending(&old, context.now());
         let _rest_ending = rest.as_ref().map(|rest| context.engine.ending(&rest.hold, context.now()));
         // A fixed lease begins again. A lease that was extended is not shortened.
-        let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
+        let lease = if old.term == Term::Fixed { old.lease.max(old.counted(context.now())) } else { old.lease };
         let Ok(mut pending) = PendingAttempt::open(&**context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));

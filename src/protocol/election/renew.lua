@@ -14,7 +14,7 @@ for i = 1, #KEYS / 2 do
   local id, lease, longest, extended = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
 --@include renew
   if type(held) == 'string' and lease ~= '0' then
-    redis.call('PEXPIRE', KEYS[2 * i], math.max(QUEUE_TTL, 2 * lease))
+    redis.call('PEXPIRE', KEYS[2 * i], string.format('%.0f', math.max(QUEUE_TTL, 2 * lease)))
   end
   reply[i + 1] = held
 end

@@ -27,7 +27,7 @@ local function add_change(new_what, new_term, new_number, said)
   revision = string.format('%.0f', math.max(micros, (revision or 0) + 1))
   what, term, number, changed = new_what, new_term, new_number, true
   local change = table.concat({revision, what, term, number, said}, ' ')
-  local ttl = math.max(QUEUE_TTL, 2 * redis.call('PTTL', lock))
+  local ttl = string.format('%.0f', math.max(QUEUE_TTL, 2 * redis.call('PTTL', lock)))
   local length = redis.call('RPUSH', changes, change)
   if type(redis.pcall('PEXPIRE', changes, ttl)) ~= 'number' then
     -- A list without a TTL must not remain. The second call raises what the first one returned.

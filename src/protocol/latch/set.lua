@@ -8,7 +8,7 @@
 -- changes nothing, not even a latch that was counted down since. resent is 1 if an earlier copy may have been executed.
 
 local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
-local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local known_until, resent, inbox_prefix = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7]
 --@include clock
 --@include outlive

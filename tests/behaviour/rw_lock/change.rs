@@ -136,8 +136,11 @@ async fn a_change_keeps_the_limit_and_what_was_extended(env: Env) {
     let (lease, longer) = (Duration::from_millis(2000), Duration::from_secs(60));
     let writing = env.soon("the lock is free", lock.write().expires_after(lease)).await.unwrap();
     writing.extend(longer).await.unwrap();
+    let before = env.now() + writing.remaining();
     let reading = writing.downgrade().await.unwrap();
-    assert!(reading.remaining() > lease * 2 && reading.remaining() <= longer);
+    let remaining = reading.remaining();
+    assert!(remaining > lease * 2 && remaining <= longer);
+    assert!(env.now() + remaining >= before, "it is shortened");
     let writing = upgraded(reading.try_upgrade().await.unwrap());
     assert!(writing.remaining() > lease * 2);
     writing.extend(longer * 2).await.unwrap();
