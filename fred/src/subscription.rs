@@ -10,7 +10,7 @@
 //! the stream works while it is polled.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline::{BoxStream, ConnectionError, Notice};
 use futures::{StreamExt, stream};
@@ -29,9 +29,9 @@ pub(crate) async fn subscribe(
     let mut last = ConnectionError::Unreachable(format!("no answer within {:?}", shared.timeout));
     let first = shared.within(shared.timeout, first(shared, channel, &mut last));
     let first = shared.unless_closed(first).await.ok_or(ConnectionError::Closed)?;
-    let state = State::Proven(first.unwrap_or(Err(last))?);
+    let state = State::Proven(first.unwrap_or(Err(last))?, shared.executor.now());
     let (shared, channel) = (Arc::clone(shared), channel.to_owned());
-    let kept = Kept { shared, channel, state, pause: FIRST_PAUSE, is_told: false, is_refused: false };
+    let kept = Kept { shared, channel, state, pauses: Pauses::default(), is_told: false, is_refused: false };
     let notices = stream::unfold(kept, |mut kept| async move {
         let shared = Arc::clone(&kept.shared);
         let notice = shared.unless_closed(kept.next()).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn subscribe(
 
 /// Tries until a socket is proven or the server refuses. `last` keeps the last failure.
 async fn first(shared: &Shared, channel: &str, last: &mut ConnectionError) -> Result<Socket, ConnectionError> {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::default();
     loop {
         match Socket::open(shared, channel).await {
             Ok(mut socket) => match socket.prove(shared).await {
@@ -54,8 +54,31 @@ async fn first(shared: &Shared, channel: &str, last: &mut ConnectionError) -> Re
             Err(refusal @ ConnectionError::Refused { .. }) => return Err(refusal),
             Err(failure) => *last = failure,
         }
-        shared.executor.sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        shared.executor.sleep(pauses.pause()).await;
+    }
+}
+
+/// The pauses before attempts. They grow until a proof has lasted: a server that ends each subscription right after its
+/// proof would get a hundred logins a second otherwise.
+struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    fn pause(&mut self) -> Duration {
+        let longer = (self.0 * 2).min(LONGEST_PAUSE);
+        std::mem::replace(&mut self.0, longer)
+    }
+
+    /// A socket was proven for this time.
+    fn lasted(&mut self, time: Duration) {
+        if time >= LONGEST_PAUSE {
+            *self = Self::default();
+        }
     }
 }
 
@@ -63,8 +86,7 @@ struct Kept {
     shared: Arc<Shared>,
     channel: String,
     state: State,
-    /// Before the next attempt.
-    pause: Duration,
+    pauses: Pauses,
     /// Whether the gap at the beginning of this interruption was reported.
     is_told: bool,
     /// Whether a refusal was reported in this interruption. Further ones are no news.
@@ -74,14 +96,15 @@ struct Kept {
 enum State {
     Lost,
     Unproven(Socket),
-    Proven(Socket),
+    /// Since this time.
+    Proven(Socket, Instant),
 }
 
 impl Kept {
     async fn next(&mut self) -> Notice {
         loop {
             let notice = match std::mem::replace(&mut self.state, State::Lost) {
-                State::Proven(socket) => self.stand(socket).await,
+                State::Proven(socket, since) => self.stand(socket, since).await,
                 State::Unproven(socket) => self.prove(socket).await,
                 State::Lost => self.open().await,
             };
@@ -91,10 +114,14 @@ impl Kept {
         }
     }
 
-    async fn stand(&mut self, mut socket: Socket) -> Option<Notice> {
-        let (state, notice) = match socket.event(&self.shared, &self.channel).await {
-            Event::Message(payload) => (State::Proven(socket), Some(Notice::Message(payload))),
-            Event::Missed => (State::Proven(socket), Some(Notice::Gap)),
+    async fn stand(&mut self, mut socket: Socket, since: Instant) -> Option<Notice> {
+        let event = socket.event(&self.shared, &self.channel).await;
+        if let Event::Lapsed | Event::Ended = event {
+            self.pauses.lasted(self.shared.executor.now().saturating_duration_since(since));
+        }
+        let (state, notice) = match event {
+            Event::Message(payload) => (State::Proven(socket, since), Some(Notice::Message(payload))),
+            Event::Missed => (State::Proven(socket, since), Some(Notice::Gap)),
             Event::Lapsed => (State::Unproven(socket), None),
             Event::Ended => (State::Lost, self.interrupted()),
         };
@@ -106,8 +133,8 @@ impl Kept {
         match socket.prove(&self.shared).await {
             Proven::Yes => {
                 self.shared.reconnected();
-                (self.pause, self.is_told, self.is_refused) = (FIRST_PAUSE, false, false);
-                self.state = State::Proven(socket);
+                (self.is_told, self.is_refused) = (false, false);
+                self.state = State::Proven(socket, self.shared.executor.now());
                 Some(Notice::Gap)
             }
             Proven::No => self.interrupted(),
@@ -151,7 +178,25 @@ impl Kept {
     }
 
     async fn wait(&mut self) {
-        self.shared.executor.sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let pause = self.pauses.pause();
+        self.shared.executor.sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pauses_grow_until_a_proof_has_lasted() {
+        let mut pauses = Pauses::default();
+        let mut after = |time| {
+            pauses.lasted(time);
+            pauses.pause()
+        };
+        let grown: Vec<Duration> = (0..9).map(|_| after(LONGEST_PAUSE - FIRST_PAUSE)).collect();
+        assert_eq!((grown[0], grown[1], grown[8]), (FIRST_PAUSE, FIRST_PAUSE * 2, LONGEST_PAUSE), "{grown:?}");
+        assert_eq!(after(LONGEST_PAUSE), FIRST_PAUSE);
+        assert_eq!(after(Duration::ZERO), FIRST_PAUSE * 2);
     }
 }

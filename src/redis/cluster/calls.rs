@@ -179,10 +179,14 @@ async fn pause(router: &Router, slot: u16, backoff: &mut Option<Backoff>) {
     router.executor.sleep(backoff.pause()).await;
 }
 
-/// Asks for a reading of the map, and pauses for longer each time, but at most until a reading ends.
+/// Asks for a reading of the map, and pauses for longer each time, but at most until a reading ends or the connection
+/// is closed.
 async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
     // Listens before it asks, so that it does not miss the end of the reading.
     let read = router.signals.read.listen();
+    if router.is_closed() {
+        return;
+    }
     router.signals.suspect_map();
     let pause = backoff.get_or_insert_with(|| Backoff::new(CLUSTER_DOWN, router.seed)).pause();
     select(router.executor.sleep(pause), read).await;

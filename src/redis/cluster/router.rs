@@ -266,6 +266,8 @@ impl Router {
         };
         self.cut(links.into_values().map(|link| link.node).collect());
         self.signals.change();
+        // The map is not read any more. What waits for a reading looks whether the router is closed.
+        self.signals.read.notify(usize::MAX);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Signals {
     pub(super) changed: Event,
     /// Whether the last reading found no node that accepts calls.
     down: AtomicBool,
-    /// Notified after each reading.
+    /// Notified after each reading, and when the connection is closed.
     pub(super) read: Event,
 }
 

@@ -18,7 +18,8 @@ const LATE: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 2;
 
 /// Returns at once if the answer to a call that was handed over at `handed` came soon. Otherwise waits for a reading of
-/// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown.
+/// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown, or
+/// the connection was closed.
 pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
     // `patient` is twice the round trip that was measured when the link was made.
@@ -30,6 +31,9 @@ pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Resul
     let _doubt = node.doubt();
     loop {
         let read = router.signals.read.listen();
+        if router.is_closed() {
+            return Err(ConnectionError::Closed);
+        }
         let is_sure = router.has_read_since(answered, &node.host);
         // Checked last: a reading disowns all connections to a replaced node before the reading counts.
         if node.link.is_disowned(u64::MAX) {

@@ -14,6 +14,7 @@ use futures::future::{Either, OptionFuture, pending, select};
 
 use super::Clock;
 use crate::mutex::lock;
+use crate::protocol::slot;
 use crate::until::until;
 
 /// What a server answers to one command.
@@ -186,7 +187,11 @@ impl FakeNode {
     fn answer(&self, words: &[&str]) -> String {
         let (owner, epoch) = *lock(&self.owner);
         let strange = self.strict.load(Ordering::SeqCst) && owner != self.port;
-        let moved = || format!("-MOVED 0 h:{owner}\r\n");
+        // The place of the key, or of the channel.
+        let moved = |place: usize| {
+            let slot = words.get(place).map_or(0, |key| slot::of(key));
+            format!("-MOVED {slot} h:{owner}\r\n")
+        };
         let is_sharded = self.sharded.load(Ordering::SeqCst);
         match *words {
             ["HELLO", ..] => {
@@ -216,7 +221,7 @@ impl FakeNode {
                 if !self.up.load(Ordering::SeqCst) {
                     "-CLUSTERDOWN The cluster is down\r\n".to_owned()
                 } else if strange {
-                    moved()
+                    moved(3)
                 } else {
                     ":1\r\n".to_owned()
                 }
@@ -226,7 +231,7 @@ impl FakeNode {
                 "-ERR unknown command\r\n".to_owned()
             }
             ["PUBSUB", ..] => "*0\r\n".to_owned(),
-            ["SSUBSCRIBE" | "SPUBLISH", ..] if strange => moved(),
+            ["SSUBSCRIBE" | "SPUBLISH", ..] if strange => moved(1),
             ["SPUBLISH", ..] => ":0\r\n".to_owned(),
             ["SUBSCRIBE", channel] => push("subscribe", channel),
             ["SSUBSCRIBE", channel] => push("ssubscribe", channel),

@@ -14,6 +14,7 @@ use super::sending::{self, Around};
 use super::unanswered::HandedCall;
 use super::{Link, Up};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
+use crate::error::ErrorKind;
 use crate::observe;
 
 pub(in crate::redis) type Answer = Result<Reply, ConnectionError>;
@@ -94,12 +95,25 @@ pub(in crate::redis) async fn run_acknowledged(
     let (answers, waited) = several(link, calls, &around, limit, started, connected(link, started)).await;
     let replicas = match waited {
         Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
-        Some(Err(refusal)) => Err(refusal),
+        Some(Err(refusal)) => Err(refused_behind(refusal)),
         // It is unknown whether replicas have acknowledged the calls that were answered.
         Some(Ok(_)) | None => Ok(0),
     };
     let acknowledged = |reply| replicas.clone().map(|replicas| Acknowledged { reply, replicas });
     answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
+}
+
+/// The error of calls that were executed, but behind which the server has not waited, because it was demoted meanwhile
+/// for example. A refusal would say that they were not executed, and they might be sent again. What no retry would mend
+/// stays as it is, because an operator has to know of it.
+fn refused_behind(refusal: ConnectionError) -> ConnectionError {
+    let kind = refusal.kind();
+    match refusal {
+        ConnectionError::Refused { .. } if !matches!(kind, ErrorKind::Denied | ErrorKind::Unsupported) => {
+            ConnectionError::Unknown(format!("the wait for replicas was refused: {refusal}"))
+        }
+        other => other,
+    }
 }
 
 /// Sends one call over the connection `up`.

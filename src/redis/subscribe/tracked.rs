@@ -19,6 +19,7 @@ use super::super::convert;
 use super::super::dial::handshake::{Fresh, driven};
 use super::super::failure::Failure;
 use crate::connection::{ConnectionError, Reply};
+use crate::error::ErrorKind;
 use crate::runtime::{Executor, timeout};
 
 /// The key, and what the server has reported about it.
@@ -53,9 +54,12 @@ impl Tracked {
             }
             other => Failure::Refused(other),
         })?;
-        // The node of a cluster may have given the slot to another one.
         let read = answer(driven(driver, connection.send_packed_command(&reading(&self.key))).await?)?;
-        read.map(drop).map_err(|refusal| Failure::Io(refusal.to_string()))
+        read.map(drop).map_err(|refusal| match refusal.kind() {
+            ErrorKind::Denied => Failure::Refused(refusal),
+            // The node of a cluster may have given the slot to another one.
+            _ => Failure::Io(refusal.to_string()),
+        })
     }
 }
 

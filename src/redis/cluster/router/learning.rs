@@ -34,6 +34,8 @@ impl Router {
             true
         });
         let (news, replaced) = (old.differs(&map), old.lost_a_master(&map));
+        // `MOVED`s may have named the new owners of all its slots, so that no slot has another owner now.
+        let is_without = old.masters().iter().any(|host| !map.masters().contains(host));
         state.map = Arc::new(map);
         state.version += u64::from(news);
         state.read = Some((began, up));
@@ -41,7 +43,7 @@ impl Router {
         self.cut(cut);
         if replaced && !mutant::on(Mutant::ReplacementWithoutGap) {
             self.signals.gap();
-        } else if news {
+        } else if news || is_without {
             self.signals.change();
         }
         match news {

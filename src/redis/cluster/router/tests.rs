@@ -37,11 +37,16 @@ fn router() -> Router {
 
 /// A map of two masters, with half of the slots each.
 fn map_of(ports: [u16; 2]) -> SlotMap {
+    map_up_to(8_191, ports)
+}
+
+/// A map of two masters. The first one has the slots up to this one.
+fn map_up_to(last: i64, ports: [u16; 2]) -> SlotMap {
     let range = |first, last, port| {
         let node = Reply::Array(vec![Reply::Bytes(b"a".to_vec()), Reply::Integer(port)]);
         Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
     };
-    let ranges = [range(0, 8_191, ports[0].into()), range(8_192, 16_383, ports[1].into())];
+    let ranges = [range(0, last, ports[0].into()), range(last + 1, 16_383, ports[1].into())];
     SlotMap::parse(&Reply::Array(ranges.into()), &Host::new("a", 1), &Nodes::default(), |host| host).unwrap()
 }
 
@@ -121,6 +126,22 @@ fn a_master_that_is_replaced_leaves_a_gap() {
     learn(&router, map_of([3, 2]));
     assert_eq!(router.signals.gaps(), gaps + 1);
     assert!(disturbed.now_or_never().is_some(), "although this master has stayed");
+}
+
+/// A call was told of the new owner of its last slot before, so the reading finds that no slot has another owner.
+#[test]
+fn a_master_without_slots_is_left_with_the_reading_that_does_not_name_it() {
+    let router = router();
+    learn(&router, map_up_to(16_382, [1, 2]));
+    let (gaps, host) = (router.signals.gaps(), Host::new("a", 2));
+    let mut disturbed = pin!(router.disturbed(gaps, |map| map.masters().contains(&host)));
+    assert!(disturbed.as_mut().now_or_never().is_none());
+    router.moved(16_383, &Host::new("a", 1));
+    assert!(disturbed.as_mut().now_or_never().is_none(), "it is in the map until the next reading");
+    assert_eq!(learn(&router, map_up_to(16_382, [1, 1])), Found::Same);
+    assert_eq!(router.signals.gaps(), gaps, "it was not replaced");
+    // Only what was woken looks at the map again.
+    assert!(disturbed.now_or_never().is_some());
 }
 
 #[test]

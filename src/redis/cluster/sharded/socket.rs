@@ -3,7 +3,8 @@
 //! redis-rs takes every `ssubscribe` and `sunsubscribe` for the answer to the oldest command. But a server also says
 //! `sunsubscribe` by itself, when it hands the slot over. So at most one write is under way at a time, and each answer
 //! is checked against its command. If the two do not match, another message has taken the place of the answer, and the
-//! socket is given up.
+//! socket is given up. That message may look like the answer, for example to the `SUNSUBSCRIBE` of a channel whose slot
+//! was handed over meanwhile. Then the next command seems to get the redirection, which names the slot of that channel.
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::super::host::Host;
 use super::super::router::Router;
 use super::super::subscription::{alive, open};
 use crate::connection::ConnectionError;
+use crate::protocol::slot;
 use crate::redis::dial::handshake::{Fresh, driven};
 use crate::redis::dial::progress::DialProgress;
 use crate::redis::dial::wishes::Wishes;
@@ -101,11 +103,25 @@ impl Socket {
 }
 
 fn answer(value: Option<Value>, expected: &PushKind, channel: &str) -> Result<ChannelAnswer, Failure> {
+    let misplaced = || Failure::Io("another message stands in the place of an answer".to_owned());
     match value {
         Some(Value::Push { kind, data }) if kind == *expected && is_named(data.first(), channel) => Ok(Ok(())),
-        Some(error @ Value::ServerError(_)) => Ok(convert::reply(error).map(drop)),
-        _ => Err(Failure::Io("another message stands in the place of an answer".to_owned())),
+        Some(error @ Value::ServerError(_)) => {
+            let answer = convert::reply(error).map(drop);
+            if answer.as_ref().is_err_and(|refusal| is_about_another_slot(refusal, channel)) {
+                return Err(misplaced());
+            }
+            Ok(answer)
+        }
+        _ => Err(misplaced()),
     }
+}
+
+/// Whether it is a redirection of a slot that is not that of the channel.
+fn is_about_another_slot(refusal: &ConnectionError, channel: &str) -> bool {
+    let ConnectionError::Refused { code, message } = refusal else { return false };
+    let named = || message.split(' ').next().and_then(|slot| slot.parse::<u16>().ok());
+    matches!(code.as_str(), "MOVED" | "ASK") && named().is_some_and(|named| named != slot::of(channel))
 }
 
 fn is_named(value: Option<&Value>, channel: &str) -> bool {
@@ -140,5 +156,20 @@ mod tests {
         assert!(said(PushKind::SUnsubscribe, "a").is_err());
         assert!(answer(Some(Value::Okay), &PushKind::SSubscribe, "a").is_err());
         assert!(answer(None, &PushKind::SSubscribe, "a").is_err());
+    }
+
+    #[test]
+    fn a_redirection_of_another_slot_is_the_answer_to_another_command() {
+        let (own, other) = (slot::of("{a}"), slot::of("{b}"));
+        let said = |line: String| {
+            let error = ::redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            answer(Some(error), &PushKind::SSubscribe, "{a}")
+        };
+        for code in ["MOVED", "ASK"] {
+            assert!(said(format!("{code} {other} h:2")).is_err(), "{code}");
+            let answer = said(format!("{code} {own} h:2")).unwrap();
+            assert_eq!(answer, Err(ConnectionError::refused(&format!("{code} {own} h:2"))));
+        }
+        assert!(said(format!("CLUSTERDOWN {other}")).unwrap().is_err(), "it names no slot");
     }
 }

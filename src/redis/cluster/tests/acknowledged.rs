@@ -23,6 +23,21 @@ fn what_a_script_has_done_that_stopped_half_way_is_unknown() {
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
 }
 
+/// The node has executed the script before it begins to load. It would execute it once more.
+#[test]
+fn a_script_behind_which_the_node_does_not_wait_is_not_sent_again() {
+    let mut scene = Scene::new();
+    scene.run(acknowledged).unwrap();
+    let (before, mut waits) = (scene.lab.sum(|node| &node.scripts), 0);
+    scene.lab.nodes[&1].answers(move |_, words| {
+        waits += usize::from(words[0] == "WAIT");
+        (words[0] == "WAIT" && waits == 1).then(|| Said::Now("-LOADING wait\r\n".to_owned()))
+    });
+    let answer = scene.run(acknowledged);
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+    assert_eq!(scene.lab.sum(|node| &node.scripts), before + 1);
+}
+
 /// A node that says "later" again and again, slowly.
 #[test]
 fn all_rounds_together_take_no_longer_than_one() {

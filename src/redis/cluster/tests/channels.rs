@@ -1,5 +1,7 @@
 //! How shard channels are left, and how subscriptions end.
 
+use super::super::super::lab::push;
+use super::super::host::Host;
 use super::*;
 
 /// The commands about this channel that a node gets.
@@ -39,6 +41,26 @@ fn a_channel_that_is_wanted_again_while_it_is_left_has_no_gap() {
     let mut again = scene.subscribe("{b}").unwrap();
     assert_eq!(*lock(&heard), ["SUNSUBSCRIBE", "SSUBSCRIBE"]);
     assert_eq!(scene.hear(&mut again, ms(1000)), []);
+}
+
+/// The node hands the slot of a channel over while the channel is being left. It says so, and then refuses the command
+/// to leave it, so that the refusal stands in the place of the next answer.
+#[test]
+fn a_redirection_counts_only_for_the_slot_that_it_names() {
+    let mut scene = Scene::sharded();
+    let _kept = scene.subscribe("{a}").unwrap();
+    let left = scene.subscribe("{b}").unwrap();
+    let before = scene.cluster.reconnects();
+    scene.lab.nodes[&1].answers(|_, words| {
+        let refused = || format!("{}-MOVED {} h:2\r\n", push("sunsubscribe", "{b}"), slot::of("{b}"));
+        (words == ["SUNSUBSCRIBE", "{b}"]).then(|| Said::Now(refused()))
+    });
+    // Both commands are in one write.
+    drop(left);
+    let mut new = scene.subscribe("{c}").unwrap();
+    assert_eq!(scene.cluster.router.map().owner(slot::of("{c}")), Some(&Host::new("h", 1)));
+    assert_eq!(scene.cluster.reconnects(), before + 1, "the socket was given up");
+    assert_eq!(scene.hear(&mut new, ms(5000)), []);
 }
 
 /// A client tries again and again.

@@ -152,3 +152,25 @@ fn the_only_node_needs_no_confirmation() {
     scene.run(call).unwrap();
     assert_eq!(scene.lab.now() - began, ms(450));
 }
+
+/// No other node answers, so the call waits for a reading that does not end. So does one that no node accepts.
+#[test]
+fn a_call_that_waits_for_a_reading_ends_with_the_connection() {
+    for is_late in [true, false] {
+        let mut scene = Scene::new();
+        scene.run(call).unwrap();
+        if is_late {
+            answers_after(&scene, ms(150));
+            [2, 3].iter().for_each(|port| scene.lab.nodes[port].frozen.store(true, Ordering::SeqCst));
+        } else {
+            scene.lab.nodes.values().for_each(|node| node.up.store(false, Ordering::SeqCst));
+        }
+        let (lab, cluster, began) = (Arc::clone(&scene.lab), &scene.cluster, scene.lab.now());
+        let closes = async {
+            lab.sleep(ms(1_777)).await;
+            cluster.close();
+        };
+        let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), closes));
+        assert_eq!((answer, lab.now() - began), (Err(ConnectionError::Closed), ms(1_777)), "late: {is_late}");
+    }
+}

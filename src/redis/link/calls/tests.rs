@@ -128,6 +128,29 @@ fn how_long_the_replicas_have() {
     assert_eq!(waits(90, 0, 2), (vec!["45".to_owned()], 0), "nothing is left, and zero would be without end");
 }
 
+/// A server that was demoted meanwhile may have lost what the script wrote, or not.
+#[test]
+fn it_is_unknown_what_became_of_scripts_behind_which_no_server_waits() {
+    for (refusal, is_unknown) in [
+        ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", true),
+        ("LOADING Redis is loading the dataset in memory", true),
+        ("ERR WAIT cannot be used with replica instances.", true),
+        ("NOPERM this user has no permissions to run the 'wait' command", false),
+        ("ERR unknown command 'WAIT'", false),
+    ] {
+        let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+        let link = lab.link(&mut tasks);
+        lab.nodes[&1].answers(move |_, words| (words[0] == "WAIT").then(|| Said::Now(format!("-{refusal}\r\n"))));
+        let waiting = Waiting { replicas: 1, within: ms(2000), asking: false };
+        let calls = [Call::new(Script::all().next().unwrap(), &["a"], &[])];
+        let error = lab.run(&mut tasks, run_acknowledged(&link, &calls, waiting)).remove(0).unwrap_err();
+        match is_unknown {
+            true => assert!(matches!(error, ConnectionError::Unknown(_)), "{error:?}"),
+            false => assert_eq!(error, ConnectionError::refused(refusal)),
+        }
+    }
+}
+
 #[test]
 fn a_node_that_is_taking_a_slot_over_is_told_so() {
     let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());

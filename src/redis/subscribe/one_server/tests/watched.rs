@@ -55,3 +55,28 @@ fn a_watched_key_is_tracked_and_its_changes_are_messages() {
         }
     }
 }
+
+/// Each further socket would be refused, too.
+#[test]
+fn a_key_that_the_user_may_not_read_is_asked_for_once() {
+    let mut scene = Scene::new();
+    scene.serve(|_, words| (words[0] == "EXISTS").then(|| Said::Now("-NOPERM no access to this key\r\n".to_owned())));
+    let (link, began) = (Arc::clone(&scene.link), scene.lab.now());
+    let subject = Subject::Key { key: "p:lock:{a}", inbox: "p:inbox:me" };
+    let watched = scene.lab.run(&mut scene.tasks, at_one_server(&link, subject, 1));
+    assert_eq!(watched.map(drop).unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(scene.lab.now() - began, Duration::ZERO);
+}
+
+/// The user loses the right while the key is watched.
+#[test]
+fn a_key_that_may_not_be_read_any_more_is_told_of() {
+    let mut scene = Scene::new();
+    let (link, subject) = (Arc::clone(&scene.link), Subject::Key { key: "p:lock:{a}", inbox: "p:inbox:me" });
+    let mut watched = scene.lab.run(&mut scene.tasks, at_one_server(&link, subject, 1)).unwrap();
+    scene.serve(|_, words| (words[0] == "EXISTS").then(|| Said::Now("-NOPERM no access to this key\r\n".to_owned())));
+    scene.cut_last();
+    assert_eq!(scene.next(&mut watched), Notice::Gap);
+    let notice = scene.next(&mut watched);
+    assert!(matches!(notice, Notice::Refused(ConnectionError::Refused { .. })), "{notice:?}");
+}
