@@ -34,6 +34,8 @@ pub(super) struct Child {
     pid: Pid,
     group: Group,
     ended: Option<ExitStatus>,
+    /// Whether a SIGTERM was sent to the command, and to its group if that is its own.
+    has_got_sigterm: bool,
     /// What this process had started before it became bowline, as the background jobs of a shell that has run
     /// `exec bowline`.
     others: Vec<Process>,
@@ -67,7 +69,7 @@ impl Child {
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;
-        Ok(Self { pid, group, ended: None, others, asked: Vec::new(), refusal: None })
+        Ok(Self { pid, group, ended: None, has_got_sigterm: false, others, asked: Vec::new(), refusal: None })
     }
 
     pub(super) fn group(&self) -> Group {
@@ -90,6 +92,7 @@ impl Child {
 
     /// Sends the signal to the group of the command, or to the command alone if the group is not its own.
     pub(super) fn signal(&mut self, signal: Signal) {
+        self.has_got_sigterm |= signal == Signal::TERM;
         // The number of an ended process, and of its group, may be that of another one by now. Those of children that
         // have not been waited for are theirs.
         match (self.group, self.ended) {
@@ -103,6 +106,10 @@ impl Child {
             (Group::Shared, None) => self.note_refusal(kill_process(self.pid, signal)),
             (Group::Shared, Some(_)) => {}
         }
+    }
+
+    pub(super) fn has_got_sigterm(&self) -> bool {
+        self.has_got_sigterm
     }
 
     fn note_refusal(&mut self, sent: rustix::io::Result<()>) {

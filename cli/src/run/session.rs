@@ -67,7 +67,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits for the end of the command, and ends it in time if the hold ends before.
+    /// Waits for the end of the command, and ends it in time if the hold ends before. If the command ends after a
+    /// SIGTERM, what it has left behind is ended, too.
     ///
     /// May be dropped: the command goes on.
     pub(super) async fn watch(&mut self, hold: &LossSignal) -> Watched {
@@ -84,6 +85,10 @@ impl<'a> Session<'a> {
         let mut too_long = Box::pin(sleep(times.at_most));
         let why = loop {
             if let Some(status) = child.ended() {
+                if child.has_got_sigterm() && !child.is_gone() {
+                    *is_ending = true;
+                    end(run, child, signals, *times, hold).await;
+                }
                 return Watched::Exited(status);
             }
             let left = hold.remaining();
@@ -144,7 +149,9 @@ async fn end(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, 
             Some(_) => patience,
         }
     };
-    if !until_kill().is_zero() {
+    // One that goes on after a SIGTERM gets another one.
+    let has_got_it = child.has_got_sigterm() && child.ended().is_some();
+    if !has_got_it && !until_kill().is_zero() {
         child.signal(Signal::TERM);
         // A stopped process would not see it.
         child.signal(Signal::CONT);

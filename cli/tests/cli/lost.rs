@@ -75,6 +75,23 @@ fn what_the_command_has_started_ends_with_it() {
     }
 }
 
+#[test]
+fn what_a_terminated_command_has_left_ends_before_the_release() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let began = traces.word("began");
+    let script = format!("{} setsid {} wait; : {began}", job(&traces, "group"), job(&traces, "session"));
+    let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--", "sh", "-c", &script]));
+    traces.until("group");
+    traces.until("session");
+    holder.signal(Signal::TERM);
+    assert_eq!(holder.ended().code(), Some(143));
+    assert!(processes(&traces.word("")).is_empty() && left(&server).is_empty());
+    // Each was asked once.
+    for name in ["group", "session"] {
+        assert_eq!(traces.lines(name), ["began", "asked"], "{name}");
+    }
+}
+
 /// The words that start a background job, which lives for long, and says on SIGTERM that it was asked to end.
 fn job(traces: &Traces, name: &str) -> String {
     let trace = traces.word(name);

@@ -37,6 +37,33 @@ fn options_win_over_the_environment_and_that_over_the_file() {
     let (found, _, err) = ran(&[], &[]);
     assert_eq!(found, 125);
     assert!(err.contains("BOWLINE_URL"), "{err}");
+    // An empty variable says nothing.
+    let empty = ["BOWLINE_URL", "BOWLINE_USERNAME", "BOWLINE_PASSWORD_FILE", "BOWLINE_CACERT", "BOWLINE_PREFIX"];
+    assert_eq!(ran(&["--config", &file], &empty.map(|name| (name, ""))).0, 0);
+    // A login in a URL.
+    let (right, wrong) = (format!("redis://bowline:secret@127.0.0.1:{}/", server.port()), traces.word("wrong.toml"));
+    fs::write(&wrong, format!("url = '{bare}'\nusername = 'nobody'\npassword = 'wrong'\n")).unwrap();
+    let variables = [("BOWLINE_USERNAME", "nobody"), ("BOWLINE_PASSWORD", "wrong"), ("BOWLINE_PASSWORD_FILE", &file)];
+    assert_eq!(ran(&["--config", &wrong, "--url", &right], &[]).0, 0);
+    assert_eq!(ran(&["--config", &wrong], &[("BOWLINE_URL", &right)]).0, 0);
+    for variable in variables {
+        assert_eq!(ran(&["--url", &right], &[variable]).0, 0, "{variable:?}");
+        assert_eq!(ran(&[], &[("BOWLINE_URL", &right), variable]).0, 125, "{variable:?}");
+    }
+    assert_eq!(ran(&["--url", &right, "--username", "nobody"], &[]).0, 125);
+    assert_eq!(ran(&["--url", &right, "--password-file", &file], &[]).0, 125);
+    // A relative path leads from the file.
+    fs::create_dir(traces.path("folder")).unwrap();
+    fs::write(traces.path("folder").join("password"), "wrong").unwrap();
+    fs::write(&wrong, format!("url = '{bare}'\nusername = 'bowline'\npassword_file = 'password'\n")).unwrap();
+    let mut command = bowline("", &[&["--config", &wrong], &RUN[..]].concat());
+    command.env_remove("BOWLINE_URL").current_dir(traces.path("folder"));
+    assert_eq!(code(&command.output().unwrap()).0, 0);
+    let not_text = std::os::unix::ffi::OsStringExt::from_vec(vec![0xff]);
+    let not_text: std::ffi::OsString = not_text;
+    let found = bowline(&bare, &RUN).env("BOWLINE_PASSWORD", not_text).output().unwrap();
+    let (found, _, err) = code(&found);
+    assert!(found == 125 && err.contains("BOWLINE_PASSWORD is not UTF-8"), "{found} {err}");
     // A file in the present folder is not one of the usual ones.
     for (variable, folder) in [("XDG_CONFIG_HOME", ""), ("XDG_CONFIG_HOME", "."), ("HOME", "")] {
         let traces = Traces::new();

@@ -263,3 +263,16 @@ fn a_command_at_a_terminal_is_ended_with_all_that_it_has_started() {
     terminal.keys("echo still he''re\n");
     terminal.shows("still here");
 }
+
+/// The signal goes to the program alone, and the terminal tells the others nothing.
+#[test]
+fn what_a_terminated_command_has_left_ends_before_the_release() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let mut terminal = Terminal::start(&server.url());
+    let trace = traces.word("trace");
+    terminal.keys(&format!("$B run a -- bash -c 'exec -a {trace} sleep 100 & echo be''gun; wait' &\n"));
+    terminal.shows("begun");
+    terminal.keys("kill -TERM $!; wait $!; echo rc=$?\n");
+    terminal.shows("rc=143");
+    assert!(crate::program::processes(&trace).is_empty());
+}
