@@ -173,8 +173,8 @@ fn failover(server: &Server, is_cluster: bool, lease: Duration) -> Found {
     let timeout = server.setting("cluster-node-timeout").and_then(|timeout| timeout.parse().ok());
     let Some(timeout) = timeout.map(Duration::from_millis) else { return unknown("needs +config|get") };
     let found = format!("a failover takes about {}, the lease is {}", time(timeout + ELECTION), time(lease));
-    // A renewal follows every third of a lease.
-    if timeout + ELECTION < lease * 2 / 3 { (Ok, found) } else { (Warning, format!("{found}: holds end before")) }
+    // A renewal follows every third of a lease. Twice the lease may be too long for a `Duration`.
+    if timeout + ELECTION < lease / 3 * 2 { (Ok, found) } else { (Warning, format!("{found}: holds end before")) }
 }
 
 fn coverage(server: &Server) -> Found {

@@ -67,6 +67,12 @@ fn a_failover_must_not_outlast_the_lease() {
 }
 
 #[test]
+fn a_lease_may_be_as_long_as_times_can_be() {
+    let server = server(&[], &[("cluster-node-timeout", "15000")]);
+    assert_eq!(failover(&server, true, Duration::MAX).0, Ok);
+}
+
+#[test]
 fn what_a_server_does_not_tell_is_unknown() {
     let silent = server(&[], &[]);
     for (check, verdict, _) in all(&silent, true, LEASE) {
