@@ -115,8 +115,11 @@ pub(crate) fn explain(error: &clap::Error, mut words: impl Iterator<Item = OsStr
     if names_options_only || !words.any(may_be_url) {
         return error.render().to_string();
     }
+    // What could have been written is no secret.
+    let valid = error.get(ContextKind::ValidValue).map(ToString::to_string).filter(|valid| !valid.is_empty());
+    let valid = valid.map_or_else(String::new, |valid| format!("\n  [possible values: {valid}]"));
     let usage = error.get(ContextKind::Usage).map_or_else(String::new, |usage| format!("\n\n{usage}"));
-    format!("error: {} (not shown: it may contain a password){usage}", error.kind())
+    format!("error: {} (not shown: it may contain a password){valid}{usage}", error.kind())
 }
 
 /// A time such as `1h 30m`, `10s` or `250ms`.
