@@ -70,7 +70,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand run" -l exclusive -d 'Wr
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l elect -d 'Campaigns in the election NAME, and runs the command while it leads'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l retry-on-error -d 'With --once: the next call of the same period runs the command again after one that failed'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l try -d 'Does not wait: exits with the conflict exit code if the lock is not free'
-complete -c bowline -n "__fish_bowline_using_subcommand run" -s q -l quiet -d 'Shows no line of progress while it waits on a terminal'
+complete -c bowline -n "__fish_bowline_using_subcommand run" -s q -l quiet -d 'Shows neither the line of progress on a terminal nor a message when --timeout ends the wait. All else is told'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand inspect" -l kind -d 'Only this kind. Without it, all kinds that are in use under this name' -r -f -a "lock\t''
 rw\t''

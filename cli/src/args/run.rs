@@ -64,7 +64,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Shows no line of progress while it waits on a terminal.
+    /// Shows neither the line of progress on a terminal nor a message when --timeout ends the wait. All else is told.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
