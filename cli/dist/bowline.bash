@@ -311,7 +311,7 @@ _bowline() {
                     return 0
                     ;;
                 --accept)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "connect rights reachable version role eviction memory persistence replicas min-replicas read-only messages user failover coverage clock" -- "${cur}"))
                     return 0
                     ;;
                 --watch)

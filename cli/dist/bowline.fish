@@ -70,7 +70,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand run" -l exclusive -d 'Wr
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l elect -d 'Campaigns in the election NAME, and runs the command while it leads'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l retry-on-error -d 'With --once: the next call of the same period runs the command again after one that failed'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -l try -d 'Does not wait: exits with the conflict exit code if the lock is not free'
-complete -c bowline -n "__fish_bowline_using_subcommand run" -s q -l quiet -d 'Shows no line of progress while it waits on a terminal'
+complete -c bowline -n "__fish_bowline_using_subcommand run" -s q -l quiet -d 'Shows neither the line of progress on a terminal nor a message when --timeout ends the wait. All else is told'
 complete -c bowline -n "__fish_bowline_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand inspect" -l kind -d 'Only this kind. Without it, all kinds that are in use under this name' -r -f -a "lock\t''
 rw\t''
@@ -255,7 +255,22 @@ complete -c bowline -n "__fish_bowline_using_subcommand ping" -l prefix -d 'The 
 complete -c bowline -n "__fish_bowline_using_subcommand ping" -l json -d 'Writes JSON, one document. Times are in milliseconds'
 complete -c bowline -n "__fish_bowline_using_subcommand ping" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l lease -d 'The shortest lease in use, which a failover should not outlast' -r
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l accept -d 'Accepts what this check finds: replicas, persistence and so on. May be given several times' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l accept -d 'Accepts what this check finds: replicas, persistence and so on. May be given several times' -r -f -a "connect\t''
+rights\t''
+reachable\t''
+version\t''
+role\t''
+eviction\t''
+memory\t''
+persistence\t''
+replicas\t''
+min-replicas\t''
+read-only\t''
+messages\t''
+user\t''
+failover\t''
+coverage\t''
+clock\t''"
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l watch -d 'How long to watch the servers\' clocks for steps' -r
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F

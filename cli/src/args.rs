@@ -115,11 +115,61 @@ pub(crate) fn explain(error: &clap::Error, mut words: impl Iterator<Item = OsStr
     if names_options_only || !words.any(may_be_url) {
         return error.render().to_string();
     }
+    // What could have been written is no secret.
+    let valid = error.get(ContextKind::ValidValue).map(ToString::to_string).filter(|valid| !valid.is_empty());
+    let valid = valid.map_or_else(String::new, |valid| format!("\n  [possible values: {valid}]"));
     let usage = error.get(ContextKind::Usage).map_or_else(String::new, |usage| format!("\n\n{usage}"));
-    format!("error: {} (not shown: it may contain a password){usage}", error.kind())
+    format!("error: {} (not shown: it may contain a password){valid}{usage}", error.kind())
 }
 
 /// A time such as `1h 30m`, `10s` or `250ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 10s, 250ms or 1h 30m"))
+    // humantime 2.4 panics at some sums that are too long, and at no single part.
+    let mut sum = Duration::ZERO;
+    for part in parts(text) {
+        let part = humantime::parse_duration(part);
+        let part = part.map_err(|error| format!("{error}; write it as 10s, 250ms or 1h 30m"))?;
+        sum = sum.checked_add(part).ok_or("the time is too long")?;
+    }
+    Ok(sum)
+}
+
+/// The numbers of a time, each with its unit.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut last) = (Vec::new(), 0, ' ');
+    for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        if c.is_ascii_digit() && last.is_alphabetic() {
+            parts.push(&text[start..at]);
+            start = at;
+        }
+        last = c;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_one_part_or_several() {
+        for text in ["10s", "250ms", "1h 30m", "1h30m", " 1 h 30 m ", "1 0s", "1.5h 2us", "3µs4ns", "0s"] {
+            assert_eq!(duration(text), Ok(humantime::parse_duration(text).unwrap()), "{text:?}");
+        }
+        for text in ["", " ", "soon", "10", "1h 30", "1h x", "h", "1h, 30m", "-1s"] {
+            let told = duration(text).unwrap_err();
+            assert!(humantime::parse_duration(text).is_err() && told.contains("write it as 10s"), "{text:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_too_long_is_an_error() {
+        let longest = "18446744073709551615s 999999999ns";
+        assert_eq!(duration(longest), Ok(Duration::MAX));
+        for more in [" 1ns", " 1s", " 1000000000ns", "1ns x"] {
+            assert!(duration(&format!("{longest}{more}")).is_err(), "{more}");
+        }
+        assert!(duration("18446744073709551616s").is_err());
+    }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toml::Table;
 
 use crate::args::Servers;
-use crate::args::health::Doctor;
+use crate::args::health::{Check, Doctor};
 use crate::connect;
 use crate::exit::{Failure, NOT_KNOWN};
 use crate::ping::may_list;
@@ -51,13 +51,14 @@ impl Verdict {
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     server: Option<String>,
-    check: &'static str,
+    check: Check,
     verdict: Verdict,
     found: String,
 }
 
 pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failure> {
-    let findings = examine(servers, args).await;
+    let mut findings = examine(servers, args).await;
+    accept(&mut findings, &args.accept);
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown);
     let shown = if args.form.json {
         show::json(&findings)
@@ -68,10 +69,20 @@ pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failu
     shown.map(|()| worst.code()).map_err(|failure| Failure { code: NOT_KNOWN, ..failure })
 }
 
+/// What is meant so is well, wherever it was found.
+fn accept(findings: &mut [Finding], accepted: &[Check]) {
+    for finding in findings.iter_mut().filter(|finding| finding.verdict > Verdict::Ok) {
+        if accepted.contains(&finding.check) {
+            finding.verdict = Verdict::Ok;
+            finding.found.push_str(" (accepted)");
+        }
+    }
+}
+
 async fn examine(servers: &Servers, args: &Doctor) -> Vec<Finding> {
     let connected = match connect::settings(servers, Table::new()) {
         // Nothing was found out about a server.
-        Err(failure) => return vec![Finding::of_all("connect", Verdict::Unknown, failure.message)],
+        Err(failure) => return vec![Finding::of_all(Check::Connect, Verdict::Unknown, failure.message)],
         Ok(settings) => Asking::connect(settings).await,
     };
     let asking = match connected {
@@ -93,22 +104,16 @@ async fn examine(servers: &Servers, args: &Doctor) -> Vec<Finding> {
     }
     let answered = found.iter().zip(before).filter(|(_, (had_fault, _))| !had_fault);
     findings.extend(answered.map(|(server, (_, before))| match &server.fault {
-        Some(fault) => server.finding("reachable", Verdict::Bad, fault.clone()),
+        Some(fault) => server.finding(Check::Reachable, Verdict::Bad, fault.clone()),
         None => clock(server, before, args.watch),
     }));
-    for finding in &mut findings {
-        if finding.verdict > Verdict::Ok && args.accept.iter().any(|check| check == finding.check) {
-            finding.verdict = Verdict::Ok;
-            finding.found.push_str(" (accepted)");
-        }
-    }
     findings
 }
 
 /// A server that cannot be used is a finding, and wrong settings of this program say nothing about a server.
 fn cannot_connect(error: &Error) -> Finding {
     let verdict = if error.kind() == ErrorKind::InvalidInput { Verdict::Unknown } else { Verdict::Bad };
-    Finding::of_all("connect", verdict, format!("{error:#}"))
+    Finding::of_all(Check::Connect, verdict, format!("{error:#}"))
 }
 
 /// Whether the user has the rights of a client, and those to list names.
@@ -117,7 +122,7 @@ async fn rights(client: &Result<Option<Client>, Error>) -> Vec<Finding> {
         Ok(Some(client)) => client,
         Ok(None) => {
             let why = "not tried while a server cannot be reached";
-            return vec![Finding::of_all("rights", Verdict::Unknown, why.to_owned())];
+            return vec![Finding::of_all(Check::Rights, Verdict::Unknown, why.to_owned())];
         }
         Err(error) => return vec![cannot_connect(error)],
     };
@@ -130,7 +135,7 @@ async fn rights(client: &Result<Option<Client>, Error>) -> Vec<Finding> {
         }
         Err(error) => (Verdict::Unknown, format!("{error:#}")),
     };
-    vec![Finding::of_all("connect", Verdict::Ok, can.to_owned()), Finding::of_all("rights", verdict, found)]
+    vec![Finding::of_all(Check::Connect, Verdict::Ok, can.to_owned()), Finding::of_all(Check::Rights, verdict, found)]
 }
 
 /// Whether the clock has moved against that of this machine.
@@ -145,23 +150,23 @@ fn clock(server: &Server, before: Option<i64>, watched: Duration) -> Finding {
         (Some(_), Some(now)) => (Verdict::Ok, format!("steady for {watched:?}, {now} ms ahead of this machine")),
         _ => (Verdict::Unknown, "the clock could not be read".to_owned()),
     };
-    server.finding("clock", verdict, found)
+    server.finding(Check::Clock, verdict, found)
 }
 
 impl Server {
-    fn finding(&self, check: &'static str, verdict: Verdict, found: String) -> Finding {
+    fn finding(&self, check: Check, verdict: Verdict, found: String) -> Finding {
         Finding { server: Some(self.address.clone()), check, verdict, found }
     }
 }
 
 impl Finding {
     /// Of no server in particular.
-    fn of_all(check: &'static str, verdict: Verdict, found: String) -> Self {
+    fn of_all(check: Check, verdict: Verdict, found: String) -> Self {
         Self { server: None, check, verdict, found }
     }
 
     fn line(&self, style: Style) -> String {
         let server = self.server.as_ref().map_or_else(String::new, |server| format!("{}: ", clean(server)));
-        format!("{}  {:<12} {server}{}", self.verdict.shown(style), self.check, clean(&self.found))
+        format!("{}  {:<12} {server}{}", self.verdict.shown(style), self.check.name(), clean(&self.found))
     }
 }

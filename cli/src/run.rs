@@ -104,21 +104,21 @@ async fn hold(
         Ok(()) => session.watch(&hold).await,
         Err(failure) => {
             is_leaving.set(true);
-            released(run, granted).await;
+            released(granted).await;
             return Err(failure);
         }
     };
     is_leaving.set(true);
     let lost = hold.reason().map(|loss| loss.to_string());
-    let lost_until_released = released(run, granted).await;
+    let lost_until_released = released(granted).await;
     Ok(code(run, watched, lost.or(lost_until_released)))
 }
 
 /// Releases. Returns why the hold was lost, if it did not last until then.
-async fn released(run: &Run, granted: Granted) -> Option<String> {
+async fn released(granted: Granted) -> Option<String> {
     let error = granted.release().await.err()?;
     let lost = loss_of(&error);
-    if lost.is_none() && !run.quiet {
+    if lost.is_none() {
         complain(&format!("bowline: not released, and ends with its lease: {error:#}"));
     }
     lost

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -31,6 +32,22 @@ pub(crate) fn try_lines(lines: &[String]) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::own(format!("cannot write to the standard output: {error}"))),
+    }
+}
+
+/// Waits until nobody reads the output any more, which a write would tell only when there is something to write.
+pub(crate) async fn reader_is_gone() {
+    const EVERY: Duration = Duration::from_secs(1);
+    let out = stdout();
+    // These two are told without being asked for. A file has neither.
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    loop {
+        let mut asked = [PollFd::new(&out, PollFlags::empty())];
+        let polled = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        if polled.is_ok() && asked.iter().any(|asked| asked.revents().intersects(gone)) {
+            return;
+        }
+        tokio::time::sleep(EVERY).await;
     }
 }
 

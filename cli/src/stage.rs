@@ -5,10 +5,12 @@
 //! SIGKILL leaves no command behind that works on without a lease.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::Error;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+
+use rustix::io::Errno;
 
 use crate::exit::{FAILED, NOT_EXECUTABLE, NOT_FOUND};
 use crate::show::complain;
@@ -44,15 +46,21 @@ pub(crate) fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
     let program = arguments.next()?;
     let error = Command::new(&program).args(arguments).exec();
     complain(&format!("bowline: {}", explain(&program, &error)));
-    Some(code(error.kind()).into())
+    Some(code(&error).into())
 }
 
-pub(crate) fn explain(program: &OsString, error: &std::io::Error) -> String {
+pub(crate) fn explain(program: &OsString, error: &Error) -> String {
     format!("cannot run {program:?}: {error}")
 }
 
-pub(crate) fn code(kind: ErrorKind) -> u8 {
-    if kind == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
+/// The exit code if the command could not be started.
+pub(crate) fn code(error: &Error) -> u8 {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => NOT_FOUND,
+        // The system has no room for another process or file, whatever the command is.
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => FAILED,
+        _ => NOT_EXECUTABLE,
+    }
 }
 
 /// Ties this process to the life of bowline. `false`: bowline has died already.
@@ -67,4 +75,24 @@ fn is_tied_to(parent: Option<i32>) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_tied_to(_: Option<i32>) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_without_room_is_told_from_a_command_that_cannot_be_run() {
+        for (error, wanted) in [
+            (Errno::NOENT, 127),
+            (Errno::ACCESS, 126),
+            (Errno::NOEXEC, 126),
+            (Errno::AGAIN, 125),
+            (Errno::NOMEM, 125),
+            (Errno::MFILE, 125),
+            (Errno::NFILE, 125),
+        ] {
+            assert_eq!(code(&error.into()), wanted, "{error}");
+        }
+    }
 }

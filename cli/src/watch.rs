@@ -1,5 +1,6 @@
 //! `watch`: who gets a name and who loses it.
 
+use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline::{Client, HoldChange, NameInUse, PrimitiveKind};
@@ -24,9 +25,15 @@ pub(crate) async fn watch(client: &Client, Watch { name, kind: of, count, form }
     let of: PrimitiveKind = of.unwrap_or(Kind::Lock).into();
     let (mut changes, began, style) =
         (client.changes(NameInUse::new(of, name.as_str())), Instant::now(), Style::of_output());
+    let mut reader_is_gone = pin!(show::reader_is_gone());
     let mut seen = 0;
     while count.is_none_or(|count| seen < count) {
-        let (word, hold) = match changes.next().await {
+        let change = tokio::select! {
+            change = changes.next() => change,
+            // On a quiet name, no write would tell it.
+            () = &mut reader_is_gone => break,
+        };
+        let (word, hold) = match change {
             Some(Ok(HoldChange::Granted(hold))) => ("granted", hold),
             Some(Ok(HoldChange::Released(hold))) => ("released", hold),
             Some(Ok(HoldChange::Lost(hold))) => ("lost", hold),

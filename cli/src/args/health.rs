@@ -2,10 +2,40 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::duration;
 use super::look::Form;
+
+/// What doctor looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Check {
+    Connect,
+    Rights,
+    Reachable,
+    Version,
+    Role,
+    Eviction,
+    Memory,
+    Persistence,
+    Replicas,
+    MinReplicas,
+    ReadOnly,
+    Messages,
+    User,
+    Failover,
+    Coverage,
+    Clock,
+}
+
+impl Check {
+    /// As in the arguments and in JSON.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
 
 /// Asks the servers who they are, and tells what bowline would warn of. Exits with 1 if one does not answer.
 #[derive(Debug, Args)]
@@ -31,7 +61,7 @@ pub(crate) struct Doctor {
 
     /// Accepts what this check finds: replicas, persistence and so on. May be given several times.
     #[arg(long, value_name = "CHECK")]
-    pub(crate) accept: Vec<String>,
+    pub(crate) accept: Vec<Check>,
 
     /// How long to watch the servers' clocks for steps.
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]

@@ -14,7 +14,7 @@ const EXIT_STATUS: &str = "Exit status:
     0       with --once: this period has had its run (-E sets another code)
     123     the lock was lost; the command was ended, or ended too late
     124     the command ran for longer than --at-most, and was ended
-    125     bowline failed: wrong arguments, or a server that cannot be used
+    125     bowline failed: wrong arguments, a server that cannot be used, no room for a process
     126     the command was found, and cannot be run
     127     the command was not found
     128+n   bowline got signal n while it waited, or a second one while it released";
@@ -64,7 +64,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Shows no line of progress while it waits on a terminal.
+    /// Shows neither the line of progress on a terminal nor a message when --timeout ends the wait. All else is told.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 

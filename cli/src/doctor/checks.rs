@@ -3,33 +3,34 @@
 use std::time::Duration;
 
 use super::Verdict::{self, Bad, Ok, Unknown, Warning};
+use crate::args::health::Check;
 use crate::servers::Server;
 use crate::show::time;
 
-/// The name of a check, its verdict, and what was found.
-type Checked = (&'static str, Verdict, String);
+/// A check, its verdict, and what was found.
+type Checked = (Check, Verdict, String);
 
 pub(super) fn all(server: &Server, is_cluster: bool, lease: Duration) -> Vec<Checked> {
     if let Some(fault) = &server.fault {
         // Nothing else is known of it.
-        return vec![("reachable", Bad, fault.clone())];
+        return vec![(Check::Reachable, Bad, fault.clone())];
     }
     let mut all = vec![
-        ("reachable", (Ok, "answers".to_owned())),
-        ("version", version(server)),
-        ("role", role(server)),
-        ("eviction", eviction(server)),
-        ("memory", memory(server)),
-        ("persistence", persistence(server)),
-        ("replicas", replicas(server)),
-        ("min-replicas", min_replicas(server)),
-        ("read-only", read_only(server)),
-        ("messages", messages(server)),
-        ("user", user(server)),
-        ("failover", failover(server, is_cluster, lease)),
+        (Check::Reachable, (Ok, "answers".to_owned())),
+        (Check::Version, version(server)),
+        (Check::Role, role(server)),
+        (Check::Eviction, eviction(server)),
+        (Check::Memory, memory(server)),
+        (Check::Persistence, persistence(server)),
+        (Check::Replicas, replicas(server)),
+        (Check::MinReplicas, min_replicas(server)),
+        (Check::ReadOnly, read_only(server)),
+        (Check::Messages, messages(server)),
+        (Check::User, user(server)),
+        (Check::Failover, failover(server, is_cluster, lease)),
     ];
     if is_cluster {
-        all.push(("coverage", coverage(server)));
+        all.push((Check::Coverage, coverage(server)));
     }
     all.into_iter().map(|(check, (verdict, found))| (check, verdict, found)).collect()
 }
@@ -173,8 +174,8 @@ fn failover(server: &Server, is_cluster: bool, lease: Duration) -> Found {
     let timeout = server.setting("cluster-node-timeout").and_then(|timeout| timeout.parse().ok());
     let Some(timeout) = timeout.map(Duration::from_millis) else { return unknown("needs +config|get") };
     let found = format!("a failover takes about {}, the lease is {}", time(timeout + ELECTION), time(lease));
-    // A renewal follows every third of a lease.
-    if timeout + ELECTION < lease * 2 / 3 { (Ok, found) } else { (Warning, format!("{found}: holds end before")) }
+    // A renewal follows every third of a lease. Twice the lease may be too long for a `Duration`.
+    if timeout + ELECTION < lease / 3 * 2 { (Ok, found) } else { (Warning, format!("{found}: holds end before")) }
 }
 
 fn coverage(server: &Server) -> Found {

@@ -62,10 +62,8 @@ impl Child {
             };
         }
         let program = words.first().cloned().unwrap_or_default();
-        let failed = |error: std::io::Error| Failure {
-            code: stage::code(error.kind()),
-            message: stage::explain(&program, &error),
-        };
+        let failed =
+            |error: std::io::Error| Failure { code: stage::code(&error), message: stage::explain(&program, &error) };
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
 use bowline::{Client, NameInUse, NameState, PrimitiveKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 
 use crate::args::run::{Mode, Run};
@@ -30,7 +31,7 @@ pub(super) async fn show(client: &Client, run: &Run) -> Infallible {
         let own = |state: &NameState| place(client, state).is_some();
         let state = states.into_iter().flatten().find(own);
         if let Some(state) = state {
-            let _ = write!(stderr(), "\r\x1b[K{}", cut(&line(client, &state), columns()));
+            write(cut(&line(client, &state), columns()));
         }
         tokio::time::sleep(EVERY).await;
     }
@@ -78,11 +79,24 @@ fn cut(line: &str, columns: Option<usize>) -> &str {
     &line[..end]
 }
 
+/// Writes the line in the place of the last one, unless that would block: after Ctrl-S, a write does not return before
+/// Ctrl-Q, and this thread is the only one.
+fn write(line: &str) {
+    let mut err = stderr();
+    let is_writable = {
+        let mut asked = [PollFd::new(&err, PollFlags::OUT)];
+        poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    };
+    if is_writable {
+        let _ = write!(err, "\r\x1b[K{line}");
+    }
+}
+
 struct Cleared;
 
 impl Drop for Cleared {
     fn drop(&mut self) {
-        let _ = write!(stderr(), "\r\x1b[K");
+        write("");
     }
 }
 

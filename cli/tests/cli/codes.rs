@@ -48,6 +48,23 @@ fn a_lock_that_is_not_granted_is_a_conflict() {
 }
 
 #[test]
+fn a_failed_release_is_told_to_those_who_want_it_quiet() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let file = traces.word("bowline.toml");
+    std::fs::write(&file, "command_timeout = '2s'\nretry_timeout = '2s'\n").unwrap();
+    let script = format!("echo > {}; while [ ! -e {} ]; do sleep 0.01; done", traces.word("began"), traces.word("go"));
+    let arguments = ["--config", &file, "run", "a", "--quiet", "--lease", "10m", "--", "sh", "-c", &script];
+    let run = bowline(&server.url(), &arguments).spawn().unwrap();
+    traces.until("began");
+    server.pause();
+    std::fs::write(traces.path("go"), "go").unwrap();
+    let (found, _, err) = code(&run.wait_with_output().unwrap());
+    server.resume();
+    assert_eq!(found, 0, "{err}");
+    assert!(err.contains("bowline: not released, and ends with its lease"), "{err}");
+}
+
+#[test]
 fn a_command_that_takes_too_long_is_ended() {
     let server = Server::start();
     let options = ["run", "a", "--at-most", "200ms", "--kill-after", "100ms", "--", "sh", "-c"];

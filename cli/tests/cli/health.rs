@@ -203,6 +203,25 @@ fn doctor_exits_as_monitors_expect() {
     assert_eq!((found, verdict(&findings, "read-only"), verdict(&findings, "user")), (3, "unknown", "ok"));
     let (found, findings) = doctor("redis://127.0.0.1:1/", &[]);
     assert_eq!((found, verdict(&findings, "connect")), (2, "bad"));
+    // Any finding may be accepted, also one after which nothing else is asked.
+    let (found, findings) = doctor("redis://127.0.0.1:1/", &["--accept", "connect"]);
+    assert_eq!((found, verdict(&findings, "connect")), (0, "ok"));
+}
+
+#[test]
+fn a_check_that_is_accepted_must_exist() {
+    let server = Server::start();
+    for arguments in [&["doctor", "--accept", "replica"][..], &["doctor", &server.url(), "--accept", "replica"]] {
+        let (found, out, err) = code(&output(&server.url(), arguments));
+        assert_eq!((found, out.as_str()), (3, ""), "{err}");
+        assert!(err.contains("possible values: connect, rights, reachable, "), "{err}");
+    }
+    // All that are found can be accepted.
+    let (_, findings) = doctor(&server.url(), &[]);
+    let checks: Vec<&str> = findings.as_array().unwrap().iter().map(|it| it["check"].as_str().unwrap()).collect();
+    let accepted: Vec<&str> = checks.iter().flat_map(|check| ["--accept", check]).collect();
+    let (found, findings) = doctor(&server.url(), &accepted);
+    assert_eq!(found, 0, "{findings}");
 }
 
 #[test]

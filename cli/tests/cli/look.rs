@@ -1,10 +1,8 @@
 //! What operators see: text, JSON as README.md documents it, and exit codes.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 
 use bowline_testkit::server::Server;
-use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Running, Traces, bowline, code, output, until, waiters};
@@ -218,53 +216,6 @@ fn a_leader_is_shown() {
     assert_eq!(found, 0);
     assert_eq!(is_documented("leader", &out)["label"], "web-7");
     assert!(code(&output(&server.url(), &["leader", "e"])).1.starts_with("web-7  leads for "));
-}
-
-/// One that holds already, its end, and one that comes.
-#[test]
-fn changes_are_shown_as_they_happen() {
-    let (server, traces) = (Server::start(), Traces::new());
-    let script = |trace: &str| format!("echo > {}; sleep 100", traces.word(trace));
-    let hold = |trace: &str| {
-        let running = Running::start(bowline(
-            &server.url(),
-            &["run", "backup", "--label", "web-7", "--", "sh", "-c", &script(trace)],
-        ));
-        traces.until(trace);
-        running
-    };
-    let mut first = hold("first");
-    let watching = std::thread::spawn({
-        let url = server.url();
-        move || code(&output(&url, &["watch", "backup", "--count", "3", "--json"]))
-    });
-    // Until somebody watches the key.
-    let is_watched = || {
-        let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
-        list.lines().any(|line| line.split(' ').any(|field| field.starts_with("flags=") && field.contains('t')))
-    };
-    until("it is watched", is_watched);
-    first.signal(Signal::TERM);
-    first.ended();
-    let second = hold("second");
-    let (found, out, _) = watching.join().unwrap();
-    let changes: Vec<serde_json::Value> = out.lines().map(|line| is_documented("watch", line)).collect();
-    let told: Vec<&str> = changes.iter().map(|change| change["change"].as_str().unwrap()).collect();
-    assert_eq!((found, &*told), (0, &["granted", "released", "granted"][..]), "{out}");
-    assert_eq!(changes[0]["hold"]["token"], changes[1]["hold"]["token"]);
-    assert_ne!(changes[0]["hold"]["token"], changes[2]["hold"]["token"]);
-    let (found, out, _) = code(&output(&server.url(), &["watch", "backup", "--count", "1"]));
-    assert_eq!(found, 0);
-    assert!(out.contains("granted   web-7  lock  token "), "{out}");
-    // A reader that goes after the first line, as `head -1` does.
-    let mut third = Running::start(bowline(&server.url(), &["watch", "backup"]));
-    let mut line = String::new();
-    BufReader::new(third.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("granted"), "{line}");
-    second.signal(Signal::TERM);
-    assert_eq!(third.ended().code(), Some(0), "nobody reads the next change");
-    let (found, _, told) = code(&output(&server.url(), &["watch", "backup", "--kind", "latch"]));
-    assert!(found != 0 && told.contains("nobody can hold it"), "{found} {told}");
 }
 
 #[test]

@@ -20,3 +20,4 @@ mod servers;
 mod signals;
 mod terminal;
 mod tls;
+mod watch;

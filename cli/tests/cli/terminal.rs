@@ -85,6 +85,8 @@ impl Drop for Terminal {
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
+const CTRL_Q: &str = "\x11";
+const CTRL_S: &str = "\x13";
 const CTRL_Z: &str = "\x1a";
 
 #[test]
@@ -244,6 +246,24 @@ fn the_line_of_progress_fits_in_the_window() {
         rest.contains("rc=130")
     });
     assert!(!rest.contains(" of 1"), "{rest:?}");
+}
+
+#[test]
+fn a_terminal_that_stands_still_does_not_keep_a_wait_from_its_end() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let _holder = Running::start(bowline(&server.url(), &["run", "a", "--", "sleep", "1000"]));
+    until("it is held", || server.ttl_ms("bowline:lock:{a}") > 0);
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B run a -- true'; echo rc=$?\n", traces.word("pid")));
+    terminal.shows("waiting for a: place 1");
+    let pid = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
+    terminal.keys(CTRL_S);
+    // The line is shown anew every two seconds.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    kill_process(pid, Signal::TERM).unwrap();
+    until("the program ends", || state(pid).is_empty());
+    terminal.keys(CTRL_Q);
+    terminal.shows("rc=143");
 }
 
 #[test]

@@ -12,7 +12,7 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// The verdict of one check.
 fn verdict(check: &str, server: &Server, is_cluster: bool) -> Verdict {
-    all(server, is_cluster, LEASE).into_iter().find(|(name, ..)| *name == check).unwrap().1
+    all(server, is_cluster, LEASE).into_iter().find(|(found, ..)| found.name() == check).unwrap().1
 }
 
 #[test]
@@ -67,18 +67,24 @@ fn a_failover_must_not_outlast_the_lease() {
 }
 
 #[test]
+fn a_lease_may_be_as_long_as_times_can_be() {
+    let server = server(&[], &[("cluster-node-timeout", "15000")]);
+    assert_eq!(failover(&server, true, Duration::MAX).0, Ok);
+}
+
+#[test]
 fn what_a_server_does_not_tell_is_unknown() {
     let silent = server(&[], &[]);
     for (check, verdict, _) in all(&silent, true, LEASE) {
-        let wanted = if ["reachable", "user"].contains(&check) { Ok } else { Unknown };
-        assert_eq!(verdict, wanted, "{check}");
+        let wanted = if [Check::Reachable, Check::User].contains(&check) { Ok } else { Unknown };
+        assert_eq!(verdict, wanted, "{check:?}");
     }
 }
 
 #[test]
 fn of_a_server_that_does_not_answer_nothing_else_is_said() {
     let dead = Server { fault: Some("no answer".to_owned()), ..Server::default() };
-    assert_eq!(all(&dead, true, LEASE), [("reachable", Bad, "no answer".to_owned())]);
+    assert_eq!(all(&dead, true, LEASE), [(Check::Reachable, Bad, "no answer".to_owned())]);
 }
 
 #[test]
