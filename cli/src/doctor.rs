@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::{Client, Error, ErrorKind};
+use bowline::{Client, Config, ConnectOptions, Error, ErrorKind};
 use serde::Serialize;
 use toml::Table;
 
@@ -57,8 +57,11 @@ pub(crate) struct Finding {
 }
 
 pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failure> {
-    let mut findings = examine(servers, args).await;
-    accept(&mut findings, &args.accept);
+    let findings = match connect::settings(servers, Table::new()) {
+        // Nothing was found out about a server.
+        Err(failure) => vec![Finding::of_all(Check::Connect, Verdict::Unknown, failure.message)],
+        Ok(settings) => accepted(examine(settings, args).await, &args.accept),
+    };
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown);
     let shown = if args.form.json {
         show::json(&findings)
@@ -70,22 +73,18 @@ pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failu
 }
 
 /// What is meant so is well, wherever it was found.
-fn accept(findings: &mut [Finding], accepted: &[Check]) {
+fn accepted(mut findings: Vec<Finding>, accepted: &[Check]) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.verdict > Verdict::Ok) {
         if accepted.contains(&finding.check) {
             finding.verdict = Verdict::Ok;
             finding.found.push_str(" (accepted)");
         }
     }
+    findings
 }
 
-async fn examine(servers: &Servers, args: &Doctor) -> Vec<Finding> {
-    let connected = match connect::settings(servers, Table::new()) {
-        // Nothing was found out about a server.
-        Err(failure) => return vec![Finding::of_all(Check::Connect, Verdict::Unknown, failure.message)],
-        Ok(settings) => Asking::connect(settings).await,
-    };
-    let asking = match connected {
+async fn examine(settings: (ConnectOptions, Config), args: &Doctor) -> Vec<Finding> {
+    let asking = match Asking::connect(settings).await {
         Ok(asking) => asking,
         Err(error) => return vec![cannot_connect(&error)],
     };

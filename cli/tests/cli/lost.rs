@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use crate::program::{
     BOWLINE, Running, Traces, bowline, code, kill_session, left, output, processes, started_by, until, waiters,
