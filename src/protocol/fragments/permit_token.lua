@@ -21,7 +21,7 @@ end
 -- Lets the counter live for as long after a grant to a reader as after one to a writer, up to the slack.
 local function keep_counter(lease)
   if not read_token or lease + 0 <= longest then return end
---@include counter_ttl
-  if redis.call('PTTL', fence) < counter_ttl - COUNTER_SLACK then redis.call('PEXPIRE', fence, counter_ttl) end
+--@include fence_ttl
+  if redis.call('PTTL', fence) < fence_ttl - COUNTER_SLACK then redis.call('PEXPIRE', fence, fence_ttl) end
   longest = lease + 0
 end

@@ -8,7 +8,7 @@ local function reserve(budget, lease, known)
 --@include reserve
   if known and counter(known) >= token + 0 then
     -- The counter was lost, and the clock stands before what is known.
-    redis.call('SET', fence, known, 'PX', counter_ttl)
+    redis.call('SET', fence, known, 'PX', fence_ttl)
     return reserve(budget, lease)
   end
   return token

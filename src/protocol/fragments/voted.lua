@@ -14,8 +14,8 @@ if highest == tonumber(proposal) and by == owner then accepted = true end
 if accepted or set ~= '' or other then
   local counted = accepted and proposal .. ' ' .. owner or (last or 0) .. ' ' .. (by or '')
   if set ~= '' then counted = counted .. ' ' .. set .. ' ' .. string.format('%.0f', now + lease) end
---@include counter_ttl
-  redis.call('SET', fence, counted, 'PX', counter_ttl)
+--@include fence_ttl
+  redis.call('SET', fence, counted, 'PX', fence_ttl)
 end
 accepted = accepted or granted == '1'
 

@@ -4,8 +4,8 @@
 -- free, the proposal is larger than the counter, and the caller names no set of masters.
 
 local token = proposal
---@include counter_ttl
-redis.call('SET', fence, proposal .. ' ' .. owner, 'PX', counter_ttl)
+--@include fence_ttl
+redis.call('SET', fence, proposal .. ' ' .. owner, 'PX', fence_ttl)
 --@include hold
 if run_id == '=' and (not turn or turn == clock) then return micros end
 return {'ACCEPTED', proposal, run_id, uptime, saved, micros, turn}

@@ -46,8 +46,8 @@ if fits and fences then
   else
     -- Readers have the token of the last writer. The counter has to live long enough.
 --@include read_token
---@include counter_ttl
-    fits = token and redis.call('PTTL', fence) >= counter_ttl - COUNTER_SLACK
+--@include fence_ttl
+    fits = token and redis.call('PTTL', fence) >= fence_ttl - COUNTER_SLACK
   end
 end
 if fits then

@@ -155,7 +155,7 @@ pub const MUTANTS: &[Row] = &[
 
     lua(
         "counter_as_short_as_the_lease",
-        &[("lease * 2 > COUNTER_TTL and string.format('%.0f', lease * 2) or 'COUNTER_TTL'", "lease")],
+        &[("lease * 2 > COUNTER_TTL and lease * 2 .. '' or 'COUNTER_TTL'", "lease")],
         scene("late_successor"),
         I2,
     ),
