@@ -237,3 +237,33 @@ fn a_task_that_is_dropped_with_its_subscription_may_use_the_connection() {
     drop(subscribe("d"));
     assert_eq!(subscribe("e").err(), Some(ConnectionError::Closed));
 }
+
+/// In unit tests, this server spells them as Redis 7.2.0 does.
+#[test]
+fn times_are_integers_to_commands_however_numbers_of_lua_are_spelled() {
+    const CALLS: [(&str, &str, &str); 6] = [
+        ("lock_acquire", "l q t f", "c:1 try 50000000 1 1000 0 0 i 0"),
+        ("permit_acquire", "p pl pq pt pf", "c:1r try 50000000 1 2 1000 0 0 i 0"),
+        ("lock_vote", "v vf", "c:1 50000000 5 c:1 0 0 s/1/3 0"),
+        ("election_renew", "l e", "c:1 50000000 50000000 0"),
+        ("election_announce", "l w e", "c:1 TERM led 1 label value i"),
+        ("latch_set", "d dt dc", "c:1 3 100000000 0 60000 0 i"),
+    ];
+    fn split(words: &str) -> Vec<&[u8]> {
+        words.split(' ').map(str::as_bytes).collect()
+    }
+
+    let server = Server::manual();
+    let mut term = String::new();
+    for (name, keys, args) in CALLS {
+        let script = crate::Script::all().find(|script| script.name() == name).unwrap();
+        let args = args.replace("TERM", &term);
+        let reply = server.eval(script.source(), &split(keys), &split(&args));
+        if let (Ok(Reply::Integer(token)), "lock_acquire") = (&reply, name) {
+            term = token.to_string();
+        }
+        assert!(reply.is_ok(), "{name}: {reply:?}");
+    }
+    let refused = server.eval("return redis.call('PEXPIRE', KEYS[1], 100000000)", &[b"l"], &[]);
+    assert!(refused.unwrap_err().to_string().contains("not an integer"));
+}
