@@ -209,7 +209,9 @@ impl ConfigBuilder {
     ///
     /// Two connected clients with one identity would confuse their holds. Connecting with the identity of a connected
     /// client therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see
-    /// [`Client::connect`](crate::Client::connect).
+    /// [`Client::connect`](crate::Client::connect). A program that starts again must not use the identity of its last
+    /// run either. It numbers its calls from the start, and the server would take them for late copies of calls that it
+    /// still remembers: for two periods of a [`Once`](crate::Once), and for some minutes otherwise.
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
