@@ -26,7 +26,9 @@ pub(super) const GONE: &str = "the server has lost the party, and it is not know
 type Presence = Shared<BoxFuture<'static, Result<Token>>>;
 
 /// A party inside a [`DoubleBarrier`](crate::DoubleBarrier), returned by
-/// [`enter`](crate::DoubleBarrier::enter). The client keeps its lease until it has left.
+/// [`enter`](crate::DoubleBarrier::enter). The client keeps its lease until it has left. While the server gives no
+/// usable answer, the party stays inside for a lease, or for the
+/// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) if that is longer.
 ///
 /// # Dropping
 /// A drop breaks the generation for all others, in the background, unless it has ended. [`leave`](Self::leave) ends it
