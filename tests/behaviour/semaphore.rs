@@ -239,5 +239,6 @@ async fn a_contended_acquisition_costs_two_commands(env: Env) {
         })
     })
     .await;
-    assert!(average <= 2.01, "{average} commands per acquisition");
+    // On a slow machine, some who wait send a heartbeat.
+    assert!(average <= 2.05, "{average} commands per acquisition");
 }

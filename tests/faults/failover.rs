@@ -41,7 +41,14 @@ impl Pair {
 
     async fn client(&self, env: &Env, lease: u64) -> TestClient {
         let url = self.proxy.url().replace("redis://", "redis://bowline:secret@");
-        env.client_at(&url, |config| config.lease(ms(lease))).await.unwrap()
+        // The servers have just been started.
+        let mut tries = 0..5;
+        loop {
+            match env.client_at(&url, |config| config.lease(ms(lease))).await {
+                Err(error) if error.kind() == ErrorKind::Unavailable && tries.next().is_some() => {}
+                client => return client.unwrap(),
+            }
+        }
     }
 
     fn primary(&self) -> &Server {

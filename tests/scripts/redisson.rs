@@ -239,8 +239,9 @@ fn an_owner_of_java_is_released_by_its_name() {
     let mut lab = lab();
     let mut ear = Ear::open(&lab, "PUBLISH");
     let java = "87fd5d7c-3e4f-4a51-8a5c-5a2d4ee0cbb1:58";
-    lab.raw(&["HSET", "n", java, "2"]);
-    lab.raw(&["PEXPIRE", "n", "30000"]);
+    // In one step, because a key without a TTL is a mistake at any time.
+    let held = "redis.call('HSET', KEYS[1], ARGV[1], '2') return redis.call('PEXPIRE', KEYS[1], '30000')";
+    lab.raw(&["EVAL", held, "1", "n", java]);
     let (owner, entries, ttl) = look(&mut lab);
     assert_eq!((&*owner, &*entries), (java, "2"));
     assert!(ttl > 0);

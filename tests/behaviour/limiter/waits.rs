@@ -21,8 +21,8 @@ const MS: Duration = Duration::from_millis(1);
 
 async fn dropped_at_any_poll_it_takes_its_permit_at_most_once(env: Env) {
     let client = env.client().await;
-    let (mut done, mut half_way) = (false, 0);
-    for polls in 0..200 {
+    let (mut done, mut half_way, mut polls) = (false, 0, 0);
+    for _ in 0..200 {
         let limiter = client.rate_limiter("a", hourly(2));
         assert!(limiter.check().await.unwrap().is_allowed());
         let taken = polled(limiter.until_ready().into_future(), polls, async || env.sleep(MS).await).await;
@@ -33,9 +33,11 @@ async fn dropped_at_any_poll_it_takes_its_permit_at_most_once(env: Env) {
         done = taken.is_some();
         assert!(!done || seen.limited);
         limiter.reset().await.unwrap();
-        if done {
+        if done && (half_way > 0 || env.is_embedded()) {
             break;
         }
+        // If the machine stood still during the first poll, the answer was there at its end: once more.
+        polls = if done { 0 } else { polls + 1 };
     }
     // The embedded server answers at once.
     assert!(done && (half_way > 0 || env.is_embedded()), "{half_way}");

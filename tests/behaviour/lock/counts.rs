@@ -40,7 +40,8 @@ async fn a_contended_fair_acquisition_costs_two_commands(env: Env) {
         })
     })
     .await;
-    assert!(average <= 2.01, "{average} commands per acquisition");
+    // On a slow machine, some who wait send a heartbeat.
+    assert!(average <= 2.05, "{average} commands per acquisition");
 }
 
 async fn a_thousand_held_locks_are_renewed_in_few_calls(env: Env) {

