@@ -3,7 +3,7 @@
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::answer::{Failure, LuaAnswer};
-use super::number::spelled;
+use super::number::{general, spelled};
 use crate::connection::Reply;
 
 /// The deepest nesting of tables in a reply. A deeper one is an error instead of a stack overflow.
@@ -16,8 +16,8 @@ pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
     }
     let word = |arg: &Value| match arg {
         Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Integer(number) => Some(spelled(*number as f64).into_bytes()),
-        Value::Number(number) => Some(spelled(*number).into_bytes()),
+        Value::Integer(number) => Some(spelled(number.to_string()).into_bytes()),
+        Value::Number(number) => Some(spelled(general(*number)).into_bytes()),
         _ => None,
     };
     let words: Option<Vec<_>> = args.iter().map(word).collect();

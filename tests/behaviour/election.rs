@@ -25,7 +25,6 @@ on_every_server! {
     an_election_is_no_lock,
     a_closed_client_ends_its_term_and_its_changes,
     a_term_costs_three_commands,
-    a_term_may_have_a_lease_of_any_length,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -292,11 +291,4 @@ async fn a_term_costs_three_commands(env: Env) {
     assert_eq!(client.counts.total(), 3, "acquire, announce; release: {:?}", client.counts.all());
     // A watcher reads and waits again, for each change or for both at once.
     assert!((1..=4).contains(&watcher.counts.total()), "{:?}", watcher.counts.all());
-}
-
-/// Twice this lease is 10^8 ms, which Redis 7.2.0 spells with an exponent if it is a number of Lua.
-async fn a_term_may_have_a_lease_of_any_length(env: Env) {
-    let client = env.client_with(|config| config.lease(Duration::from_secs(50_000))).await;
-    let leader = client.election("a").campaign(None).await.unwrap();
-    leader.resign().await.unwrap();
 }

@@ -23,7 +23,6 @@ on_every_server! {
     waiters_of_an_expired_latch_fail,
     many_count_down_at_the_same_time,
     closing_the_client_ends_the_wait,
-    a_latch_may_live_for_any_time,
     an_uncontended_use_is_one_command_each;
     a_thousand_waiters_of_several_clients,
 }
@@ -189,16 +188,6 @@ async fn many_count_down_at_the_same_time(env: Env) {
     counts.sort_unstable();
     assert_eq!(counts, (0..u64::from(COUNT)).collect::<Vec<_>>(), "each counts once");
     env.soon("through", passed).await.unwrap();
-    end(&env, &latch).await;
-}
-
-/// The first one is 10^8 ms, which Redis 7.2.0 spells with an exponent if it is a number of Lua.
-async fn a_latch_may_live_for_any_time(env: Env) {
-    let latch = env.client().await.latch("a");
-    for ttl in [Duration::from_secs(100_000), Duration::from_millis(100_000_001), MAX_LATCH_TTL] {
-        assert!(latch.try_set(1, ttl).await.unwrap());
-        latch.delete().await.unwrap();
-    }
     end(&env, &latch).await;
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::lab::cost::commands_per_acquisition;
+use crate::lab::cost::an_acquisition_costs_two_commands;
 use crate::lab::{Env, Permit, Semaphore, on_every_server};
 use crate::support::env::Env as AsyncEnv;
 use bowline::{ErrorKind, Holder};
@@ -231,7 +231,7 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 }
 
 async fn a_contended_acquisition_costs_two_commands(env: Env) {
-    let average = commands_per_acquisition(&env, 32, 400, |client| {
+    an_acquisition_costs_two_commands(&env, 32, 400, |client| {
         let semaphore = client.semaphore("a", 3);
         Box::new(move || {
             let semaphore = semaphore.clone();
@@ -239,6 +239,4 @@ async fn a_contended_acquisition_costs_two_commands(env: Env) {
         })
     })
     .await;
-    // On a slow machine, some who wait send a heartbeat.
-    assert!(average <= 2.05, "{average} commands per acquisition");
 }

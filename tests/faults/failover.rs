@@ -41,14 +41,7 @@ impl Pair {
 
     async fn client(&self, env: &Env, lease: u64) -> TestClient {
         let url = self.proxy.url().replace("redis://", "redis://bowline:secret@");
-        // The servers have just been started.
-        let mut tries = 0..5;
-        loop {
-            match env.client_at(&url, |config| config.lease(ms(lease))).await {
-                Err(error) if error.kind() == ErrorKind::Unavailable && tries.next().is_some() => {}
-                client => return client.unwrap(),
-            }
-        }
+        env.client_at(&url, |config| config.lease(ms(lease))).await.unwrap()
     }
 
     fn primary(&self) -> &Server {

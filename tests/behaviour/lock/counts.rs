@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bowline::Holder;
 
-use crate::lab::cost::commands_per_acquisition;
+use crate::lab::cost::an_acquisition_costs_two_commands;
 use crate::lab::{Env, on_every_server};
 
 on_every_server! {
@@ -32,7 +32,7 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 }
 
 async fn a_contended_fair_acquisition_costs_two_commands(env: Env) {
-    let average = commands_per_acquisition(&env, 64, 1_000, |client| {
+    an_acquisition_costs_two_commands(&env, 64, 1_000, |client| {
         let lock = client.lock("a");
         Box::new(move || {
             let lock = lock.clone();
@@ -40,8 +40,6 @@ async fn a_contended_fair_acquisition_costs_two_commands(env: Env) {
         })
     })
     .await;
-    // On a slow machine, some who wait send a heartbeat.
-    assert!(average <= 2.05, "{average} commands per acquisition");
 }
 
 async fn a_thousand_held_locks_are_renewed_in_few_calls(env: Env) {

@@ -15,7 +15,6 @@ on_every_server! {
     guards_outlive_their_client_and_are_still_renewed,
     what_remains_is_never_more_than_the_lease,
     a_lost_guard_tells_whenever_it_is_asked,
-    a_lease_may_have_any_length,
 }
 
 async fn a_fixed_lease_ends_and_the_next_one_gets_the_lock(env: Env) {
@@ -134,18 +133,4 @@ async fn a_lost_guard_tells_whenever_it_is_asked(env: Env) {
     }
     assert_eq!(guard.lost().await, Loss::Expired);
     assert_eq!(guard.lost().await, Loss::Expired);
-}
-
-/// Twice this lease is 10^8 ms, which Redis 7.2.0 spells with an exponent if it is a number of Lua.
-async fn a_lease_may_have_any_length(env: Env) {
-    let lease = Duration::from_secs(50_000);
-    let client = env.client_with(|config| config.lease(lease)).await;
-    client.lock("a").lock().await.unwrap().release().await.unwrap();
-    client.rw_lock("a").read().await.unwrap().release().await.unwrap();
-    client.rw_lock("a").write().await.unwrap().release().await.unwrap();
-    let semaphore = client.semaphore("a", 2);
-    let permits = [semaphore.acquire().await.unwrap(), semaphore.acquire().await.unwrap()];
-    for permit in permits {
-        permit.release().await.unwrap();
-    }
 }
