@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::Result;
-use crate::hold::owner::release::With;
+use crate::hold::owner::release::{With, is_late};
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 
 /// Hands the request over to the background when it is dropped, unless the server has answered.
@@ -29,6 +29,7 @@ impl Drop for Unanswered {
 pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
     let (context, hold) = (owned.context().clone(), owned.hold.clone());
     check_not_lost(&hold, "release", context.now())?;
+    let ends = hold.deadline();
     let mut unanswered = Unanswered { context: context.clone(), hold: hold.clone(), left, is_answered: false };
     let mut is_last = false;
     // The request does not keep the hold, because the last part may end meanwhile.
@@ -64,6 +65,9 @@ pub(super) async fn give_back(owned: Arc<HoldOwner>, left: u32) -> Result<()> {
                     return Ok(());
                 }
                 context.engine.renewed(sent, context.now(), &[], std::slice::from_ref(&hold));
+                if is_late(sent, ends) {
+                    return Ok(());
+                }
                 let loss = hold.loss(context.now()).unwrap_or(Loss::Gone);
                 return Err(lost_error(&hold, "release", loss));
             }

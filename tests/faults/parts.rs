@@ -18,6 +18,7 @@ on_every_runtime! {
     a_part_of_a_hold_that_is_gone_says_so,
     a_part_beside_a_kept_one_says_that_its_hold_is_gone,
     a_part_that_was_back_before_its_hold_was_taken_is_back,
+    a_part_whose_release_began_in_time_is_back_although_the_lease_ends_meanwhile,
     a_gap_repeats_the_last_part,
 }
 
@@ -151,6 +152,19 @@ async fn a_part_beside_a_kept_one_says_that_its_hold_is_gone(env: Env) {
         assert_eq!(released.err().map(|error| error.kind()), is_gone.then_some(ErrorKind::Lost));
         env.redis::<u64>(&["DEL", "bowline:sem:{a}", "bowline:sem:{a}:leases"]);
     }
+}
+
+/// A part beside a kept one, of which only the kept one is left.
+async fn a_part_whose_release_began_in_time_is_back_although_the_lease_ends_meanwhile(env: Env) {
+    let other = env.client().await.semaphore("a", LIMIT);
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(1000))).await;
+    let mut permit = client.semaphore("a", LIMIT).acquire_many(9).await.unwrap();
+    permit.split(4).unwrap().keep().unwrap();
+    faults.always(GIVE_BACK, Fault::Unreachable);
+    let released = env.spawn(permit.release());
+    env.eventually("the lease ends", async || other.available().await.unwrap() == LIMIT).await;
+    faults.heal();
+    env.soon("the release", released).await.unwrap();
 }
 
 /// The answer is lost, and the next copy of the request finds no hold.

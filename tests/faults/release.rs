@@ -167,4 +167,11 @@ async fn a_release_that_began_in_time_is_no_loss_although_the_lease_ends_meanwhi
     faults.heal();
     env.soon("the release", released).await.unwrap();
     assert_eq!(client.stats().lost, 0);
+    // The hold may have been gone when this request was sent.
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.next("lock_release", [Fault::Hang]);
+    let released = env.spawn(guard.release());
+    until_free(&env, "a").await;
+    faults.release();
+    assert_eq!(env.soon("the release", released).await.unwrap_err().kind(), ErrorKind::Lost);
 }

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{HoldOwner, lost_error};
 use crate::context::Context;
@@ -20,6 +21,12 @@ pub(crate) enum With {
     Turn(Box<HoldOwner>),
     /// Notes how a run has ended.
     Outcome(RunEnd),
+}
+
+/// Whether a request was sent after the end of the lease. That it finds no hold does not make a hold lost whose release
+/// began in time. By value, because what is borrowed is kept while the answer is awaited.
+pub(in crate::hold) fn is_late(sent: Instant, ends: Option<Instant>) -> bool {
+    ends.is_some_and(|ends| sent >= ends)
 }
 
 impl HoldOwner {
@@ -47,6 +54,7 @@ impl HoldOwner {
         loop {
             this.asked = true;
             let sent = retry.sends();
+            let is_late = is_late(sent, ends);
             let released = {
                 let call = pin!(send(&context, &this, with));
                 retry.bounded(sent, call).await
@@ -64,9 +72,8 @@ impl HoldOwner {
                         // An earlier request has released the hold, and its answer was lost. The lease was valid then.
                         return Ok(());
                     }
-                    // The release began in time, and no request has arrived before the end of the lease. But the end of
-                    // a run was not noted then.
-                    if ends.is_some_and(|ends| context.now() >= ends) && !matches!(with, With::Outcome(_)) {
+                    // The end of a run was not noted then.
+                    if is_late && !matches!(with, With::Outcome(_)) {
                         return Ok(());
                     }
                     return Err(lost_error(&this.hold, "release", Loss::Gone));
