@@ -151,12 +151,13 @@ impl ConfigBuilder {
     ///
     /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue,
     /// that is the first heartbeat of its ticket without an answer: one is sent when a connection is lost, and every
-    /// few seconds otherwise. The members of a [cohort](crate::Acquire::non_fair) share its requests: those that waited
-    /// when the request began fail with it, and for one that joins later the time counts from when it joined. A
-    /// [`RedLock`](crate::RedLock) counts the time without a majority of its masters, and asks each of them for at most
-    /// a quarter of it. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) has a limit of its own,
-    /// and waiting for a lock that others hold has [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with
-    /// both limits, the one that is over first decides.
+    /// few seconds otherwise. A party [`Inside`](crate::Inside) has its lease, if that is longer. The members of a
+    /// [cohort](crate::Acquire::non_fair) share its requests: those that waited when the request began fail with it,
+    /// and for one that joins later the time counts from when it joined. A [`RedLock`](crate::RedLock) counts the time
+    /// without a majority of its masters, and asks each of them for at most a quarter of it. Waiting for the replicas
+    /// of [`acknowledged_by`](Self::acknowledged_by) has a limit of its own, and waiting for a lock that others hold
+    /// has [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with both limits, the one that is over first
+    /// decides.
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self

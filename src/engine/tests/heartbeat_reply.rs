@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connection::ConnectionError;
+use crate::protocol::ticket::ticket_ttl;
 
 pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -149,4 +150,29 @@ fn without_a_retry_timeout_only_the_tickets_of_the_heartbeat_fail() {
     assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 2);
     setup.engine.heartbeat_failed(&a, &[asked.n], setup.now, setup.now, &failure(), Duration::ZERO);
     assert!(setup.outcome(asked).is_ready() && setup.outcome(other).is_pending());
+}
+
+/// Somebody counts on its lease, as on that of a hold. A refusal that no retry mends is no outage.
+#[test]
+fn a_party_inside_waits_for_an_answer_for_as_long_as_its_lease() {
+    let retry_timeout = Duration::from_millis(1);
+    let mut setup = setup();
+    let inside = Arc::new(Keys::new("p", Kind::Inside { parties: 2, keep: 1000 }, "a").unwrap());
+    let (party, other) = (setup.waits(&inside), setup.waits(&keys("b")));
+    let fail = |setup: &Setup, party: AttemptId| {
+        setup.engine.heartbeat_failed(&inside, &[party.n], setup.now, setup.now, &failure(), retry_timeout);
+    };
+    fail(&setup, party);
+    // The first of them is the end of the other one.
+    for after in [retry_timeout, ticket_ttl(LEASE) - 2 * retry_timeout, retry_timeout] {
+        assert!(setup.outcome(party).is_pending());
+        setup.now += after;
+        fail(&setup, party);
+    }
+    assert!([party, other].iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(..)))));
+
+    let party = setup.waits(&inside);
+    let denied = Failure::Connection(ConnectionError::refused("NOPERM no"));
+    setup.engine.heartbeat_failed(&inside, &[party.n], setup.now, setup.now, &denied, Duration::ZERO);
+    assert!(matches!(setup.outcome(party), Poll::Ready(Outcome::Failed(..))));
 }
