@@ -12,7 +12,7 @@ use crate::connection::{Connection, ConnectionError, Warning};
 use crate::driver::channels::Channels;
 use crate::driver::inbox::{Inbox, Reader};
 use crate::driver::label::Labelled;
-use crate::driver::retry::{Asker, Retry};
+use crate::driver::retry::{Asker, Retry, patience};
 use crate::driver::server_clock::ServerClock;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
@@ -180,6 +180,11 @@ impl Context {
     /// Called when the reply to a release was lost, and with it the messages that it carried.
     pub(crate) fn reply_lost(&self, keys: &Arc<Keys>) {
         self.engine.reply_lost(keys, self.now());
+    }
+
+    /// For how long an operation goes on while it gets no usable answer.
+    pub(crate) fn patience(&self) -> Duration {
+        patience(self.config.retry_timeout, self.config.command_timeout)
     }
 
     /// Starts a series of requests for one operation.

@@ -73,7 +73,7 @@ impl<'a> Member<'a> {
         let turn = match given {
             Err(SharedFailure { error, reach }) => {
                 let (is_own, since) = match reach {
-                    Reach::JoinedBy(since) => (!self.joined_after(since), self.left_by(&error)),
+                    Reach::JoinedBy(since) => (!self.asks_by_itself(&error, since, now), self.left_by(&error)),
                     Reach::Last(last) => (self.number <= last, None),
                 };
                 if is_own {
@@ -95,13 +95,16 @@ impl<'a> Member<'a> {
     /// Whether the attempt that the member was given has failed for earlier members only: there has been no usable
     /// answer `since` then, and this member joined later. It asks by itself, within the time that it has left.
     pub(super) fn outlives(&mut self, error: &Error, since: Instant) -> bool {
-        let outlives = self.joined_after(since);
+        let outlives = self.asks_by_itself(error, since, self.context.now());
         self.is_unanswered = outlives && self.left_by(error).is_some();
         outlives
     }
 
-    fn joined_after(&self, time: Instant) -> bool {
-        self.joined > time
+    /// Whether a failure of those that have had no usable answer since `since` is none of this member: it joined later,
+    /// and has time left to ask.
+    fn asks_by_itself(&self, error: &Error, since: Instant, now: Instant) -> bool {
+        let has_time = |joined| now < joined + self.context.patience();
+        self.joined > since && self.left_by(error).is_none_or(has_time)
     }
 
     /// From when the time of the member counts after a failure of earlier members. An operator who drops the waiters

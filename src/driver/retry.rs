@@ -31,6 +31,11 @@ pub(crate) struct Asker<'a> {
     pub(crate) command_timeout: Duration,
 }
 
+/// For how long an operation goes on while it gets no usable answer.
+pub(crate) fn patience(retry_timeout: Duration, command_timeout: Duration) -> Duration {
+    if retry_timeout.is_zero() { command_timeout } else { retry_timeout }
+}
+
 /// A series of requests for one operation.
 #[derive(Debug)]
 pub(crate) struct Retry<'a> {
@@ -165,7 +170,8 @@ impl Asker<'_> {
     /// The failure of a request when the retry timeout is over. If there is no connection, the failure says why: that
     /// tells more than the missing answer.
     fn late(self, named: &Named) -> Failure {
-        let silent = || ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout));
+        let patience = patience(self.retry_timeout, self.command_timeout);
+        let silent = || ConnectionError::Unknown(format!("nothing within {patience:?}"));
         Failure::Late(self.connection.why_down(named.main()).unwrap_or_else(silent))
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use event_listener::Event;
 
 use crate::acquire::request::Request;
-use crate::config::Config;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jitter::Jitter;
@@ -82,8 +81,7 @@ impl Masters {
 
     /// For how long an operation continues while no majority answers.
     pub(super) fn patience(&self) -> Duration {
-        let Config { retry_timeout, command_timeout, .. } = self.all[0].context().config;
-        if retry_timeout.is_zero() { command_timeout } else { retry_timeout }
+        self.all[0].context().patience()
     }
 
     /// The time limit for a request about a hold with that lease. An operation can pass over two silent masters and go
@@ -98,16 +96,15 @@ impl Masters {
 
     /// The keys of the name on each master. Masters with the same prefix share them.
     pub(super) fn keys(&self, kind: Kind, name: &str) -> Result<Vec<Arc<Keys>>> {
-        let mut last: Option<(&str, Arc<Keys>)> = None;
-        let keys = self.all.iter().map(|master| {
-            let prefix = &*master.context().config.prefix;
-            let known = last.as_ref().filter(|(its, _)| *its == prefix);
+        let prefix = |n: usize| &*self.all[n].context().config.prefix;
+        let mut all: Vec<Arc<Keys>> = Vec::with_capacity(self.all.len());
+        for n in 0..self.all.len() {
+            let of_last = all.last().filter(|_| prefix(n) == prefix(n - 1));
             let keys =
-                known.map_or_else(|| Keys::new(prefix, kind, name).map(Arc::new), |(_, keys)| Ok(keys.clone()))?;
-            last = Some((prefix, keys.clone()));
-            Ok(keys)
-        });
-        keys.collect()
+                of_last.map_or_else(|| Keys::new(prefix(n), kind, name).map(Arc::new), |keys| Ok(keys.clone()))?;
+            all.push(keys);
+        }
+        Ok(all)
     }
 
     pub(super) fn change_stats(&self, change: impl FnOnce(&mut RedLockStats)) {

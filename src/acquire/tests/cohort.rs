@@ -196,6 +196,33 @@ fn the_time_of_a_member_counts_from_when_it_joined() {
     }
 }
 
+/// A request of its own would be given up before it is sent, and the error would not say what is wrong.
+#[test]
+fn a_member_without_time_left_fails_as_those_before_it() {
+    for is_queued in [false, true] {
+        let setup = setup();
+        let [mut first, second] = setup.two_members();
+        setup.answer(is_queued.then_some(Answer::Queued));
+        assert!(poll(first.as_mut()).is_pending());
+        let (since, time) = (setup.context.now(), Duration::from_secs(1));
+        setup.executor.advance(time);
+        let mut late = pin!(setup.acquire(setup.request(None)));
+        assert!(poll(late.as_mut()).is_pending());
+        drop(second);
+        if is_queued {
+            drop(first);
+            setup.ticket_fails(since, time);
+        } else {
+            assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+        }
+        setup.executor.advance(setup.context.config.retry_timeout);
+        let calls = setup.calls();
+        let Poll::Ready(Err(error)) = poll(late.as_mut()) else { panic!("it asks") };
+        assert!(format!("{error:#}").contains("by the test"), "{error:#}");
+        assert_eq!(setup.calls(), calls);
+    }
+}
+
 /// The grant became known so late that the member asks once more.
 #[test]
 fn a_request_after_a_grant_from_the_queue_fails_those_that_waited_too() {
