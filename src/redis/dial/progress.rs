@@ -174,6 +174,18 @@ struct Watched {
     progress: Option<Arc<DialProgress>>,
 }
 
+impl Watched {
+    /// A failed write may notice earlier than the reader that the server has hung up. What the server has sent before
+    /// says why.
+    fn written<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if self.progress.is_some() && matches!(written, Poll::Ready(Err(_))) {
+            let mut bytes = [0; FIRST];
+            let _ = Pin::new(self).poll_read(cx, &mut ReadBuf::new(&mut bytes));
+        }
+        written
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
@@ -186,7 +198,7 @@ impl AsyncRead for Watched {
                     state.first.extend(buffer.filled()[before..].iter().take(missing));
                 }
                 #[cfg(feature = "tls")]
-                Err(error) => state.failure = tls::failure(error, state.spelling),
+                Err(error) => state.failure = tls::failure(error, state.spelling).or(state.failure.take()),
                 #[cfg(not(feature = "tls"))]
                 Err(_) => {}
             }
@@ -202,11 +214,13 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.written(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -218,7 +232,8 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

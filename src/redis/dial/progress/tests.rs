@@ -108,3 +108,54 @@ fn what_tls_says_comes_before_what_follows_from_it() {
     let _stream = progress.watch(Box::new(duplex(64).0));
     assert_eq!(progress.explain(hung_up()).to_string(), "closed", "the port is for TLS, and is asked for TLS");
 }
+
+/// The server has refused the client's certificate and hung up.
+#[cfg(feature = "tls")]
+#[derive(Default)]
+struct Refused {
+    has_told: bool,
+}
+
+#[cfg(feature = "tls")]
+impl AsyncRead for Refused {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        use tokio_rustls::rustls::{AlertDescription, Error};
+        let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
+        let has_told = std::mem::replace(&mut self.has_told, true);
+        Poll::Ready(Err(if has_told { io::ErrorKind::ConnectionReset.into() } else { io::Error::other(alert) }))
+    }
+}
+
+#[cfg(feature = "tls")]
+impl AsyncWrite for Refused {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn a_write_that_meets_the_end_of_the_stream_first_hides_no_reason() {
+    for way in ["write", "flush", "write_vectored"] {
+        let progress = Arc::new(DialProgress::default());
+        progress.enter(Stage::Tls);
+        let mut stream = progress.watch(Box::new(Refused::default()));
+        for _ in 0..2 {
+            let written = match way {
+                "write" => stream.write(b"PING").now_or_never().unwrap().map(drop),
+                "flush" => stream.flush().now_or_never().unwrap(),
+                _ => stream.write_vectored(&[io::IoSlice::new(b"PING")]).now_or_never().unwrap().map(drop),
+            };
+            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        }
+        assert!(matches!(progress.explain(hung_up()), Failure::Certificate(_)), "{way}");
+    }
+}
