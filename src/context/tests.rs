@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::task::{self, Poll, Waker};
 
 use async_trait::async_trait;
+use futures::future::pending;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::*;
@@ -162,6 +163,20 @@ fn a_new_series_of_requests_has_the_whole_retry_timeout() {
     assert!(finish(retry.again_after(failure())).is_ok());
     setup.executor.advance(retry_timeout / 2);
     assert!(finish(retry.again_after(failure())).is_err());
+}
+
+#[test]
+fn a_request_without_time_left_says_how_long_there_was_no_answer() {
+    let second = Duration::from_secs(1);
+    for (retry_timeout, told) in [(second, "nothing within 1s"), (Duration::ZERO, "nothing within 2s")] {
+        let Setup { mut context, keys, .. } = setup();
+        let config = &mut Arc::get_mut(&mut context).unwrap().config;
+        (config.retry_timeout, config.command_timeout) = (retry_timeout, 2 * second);
+        let retry = context.retry("lock", &keys);
+        let request = pin!(pending::<std::result::Result<(), Failure>>());
+        let error = finish(retry.bounded(context.now() + context.patience(), request)).unwrap_err();
+        assert!(error.to_string().contains(told), "{error}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ on_every_runtime! {
     a_clean_up_does_not_end_the_least_time,
     work_is_not_called_if_its_beginning_has_no_answer,
     work_that_is_done_counts_although_its_end_has_no_answer,
+    work_that_is_done_counts_although_its_lease_ends_before_its_end_is_asked_for,
     a_run_that_was_begun_too_late_to_be_known_is_not_run,
     a_run_by_cron_begins_although_another_server_is_ahead,
     a_run_by_cron_whose_beginning_is_lost_begins_with_its_second_copy,
@@ -89,6 +90,18 @@ async fn work_that_is_done_counts_although_its_end_has_no_answer(env: Env) {
         assert_eq!(outcome, if is_noted { RunOutcome::Done } else { RunOutcome::Abandoned });
         assert_eq!(once.run(async |_| ()).await.unwrap(), None);
     }
+}
+
+async fn work_that_is_done_counts_although_its_lease_ends_before_its_end_is_asked_for(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.lease(ms(1000))).await;
+    faults.always("once_end", Fault::Unreachable);
+    let (once, other) = (client.once("a", LONG_PERIOD), env.client().await);
+    let run = env.spawn(async move { once.run(async |_| 1).await });
+    let last = async || other.once("a", LONG_PERIOD).inspect().await.unwrap().last.map(|last| last.outcome);
+    env.eventually("its hold is gone", async || last().await == Some(RunOutcome::Abandoned)).await;
+    faults.heal();
+    assert_eq!(env.soon("the run", run).await.unwrap(), Some(1));
+    assert_eq!(last().await, Some(RunOutcome::Abandoned));
 }
 
 /// The lease is over when the answer comes.

@@ -72,8 +72,7 @@ impl HoldOwner {
                         // An earlier request has released the hold, and its answer was lost. The lease was valid then.
                         return Ok(());
                     }
-                    // The end of a run was not noted then.
-                    if is_late && !matches!(with, With::Outcome(_)) {
+                    if is_late {
                         return Ok(());
                     }
                     return Err(lost_error(&this.hold, "release", Loss::Gone));
