@@ -151,7 +151,7 @@ impl ConfigBuilder {
     ///
     /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue,
     /// that is the first heartbeat of its ticket without an answer: one is sent when a connection is lost, and every
-    /// few seconds otherwise. A party [`Inside`](crate::Inside) has its lease, if that is longer. The members of a
+    /// few seconds otherwise. A party [`Inside`](crate::Inside) has its lease, if that ends later. The members of a
     /// [cohort](crate::Acquire::non_fair) share its requests: those that waited when the request began fail with it,
     /// and for one that joins later the time counts from when it joined. A [`RedLock`](crate::RedLock) counts the time
     /// without a majority of its masters, and asks each of them for at most a quarter of it. Waiting for the replicas
@@ -212,7 +212,7 @@ impl ConfigBuilder {
     /// client therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see
     /// [`Client::connect`](crate::Client::connect). A program that starts again must not use the identity of its last
     /// run either. It numbers its calls from the start, and the server would take them for late copies of calls that it
-    /// still remembers: for two periods of a [`Once`](crate::Once), and for some minutes otherwise.
+    /// remembers: for some minutes, and by a [`Once`](crate::Once) for 65 minutes, or two periods if they are longer.
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self

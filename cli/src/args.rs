@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 use crate::exit::{FAILED, NOT_KNOWN};
 
@@ -60,8 +60,9 @@ pub(crate) struct Servers {
     pub(crate) url: Option<String>,
 
     /// A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout.
-    #[arg(long, global = true, env = "BOWLINE_CONFIG", value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    // No path, because clap refuses an empty one, as that of an empty variable is.
+    #[arg(long, global = true, env = "BOWLINE_CONFIG", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<OsString>,
 
     /// The user on the servers.
     #[arg(long, global = true, env = "BOWLINE_USERNAME", value_name = "NAME")]

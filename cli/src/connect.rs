@@ -26,7 +26,7 @@ pub(crate) fn client(label: &str) -> Table {
 }
 
 pub(crate) fn settings(servers: &Servers, own: Table) -> Result<(ConnectOptions, Config), Failure> {
-    let mut options = file(servers.config.as_deref().filter(|path| !path.as_os_str().is_empty()))?;
+    let mut options = file(servers.config.as_deref().filter(|path| !path.is_empty()).map(Path::new))?;
     let mut client: Table =
         OF_THE_CLIENT.iter().filter_map(|name| Some(((*name).to_owned(), options.remove(*name)?))).collect();
     overlay(servers, &mut options)?;

@@ -60,8 +60,9 @@ pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failu
     let findings = match connect::settings(servers, Table::new()) {
         // Nothing was found out about a server.
         Err(failure) => vec![Finding::of_all(Check::Connect, Verdict::Unknown, failure.message)],
-        Ok(settings) => accepted(examine(settings, args).await, &args.accept),
+        Ok(settings) => examine(settings, args).await,
     };
+    let findings = accepted(findings, &args.accept);
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown);
     let shown = if args.form.json {
         show::json(&findings)
@@ -72,10 +73,11 @@ pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failu
     shown.map(|()| worst.code()).map_err(|failure| Failure { code: NOT_KNOWN, ..failure })
 }
 
-/// What is meant so is well, wherever it was found.
+/// What is meant so is well, wherever it was found. Wrong settings of this program are not: nothing was found.
 fn accepted(mut findings: Vec<Finding>, accepted: &[Check]) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.verdict > Verdict::Ok) {
-        if accepted.contains(&finding.check) {
+        let are_settings = (finding.check, finding.verdict) == (Check::Connect, Verdict::Unknown);
+        if accepted.contains(&finding.check) && !are_settings {
             finding.verdict = Verdict::Ok;
             finding.found.push_str(" (accepted)");
         }

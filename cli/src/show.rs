@@ -27,7 +27,10 @@ pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
 /// Writes lines. `false`: nobody reads them any more.
 pub(crate) fn try_lines(lines: &[String]) -> Result<bool, Failure> {
     let mut out = stdout().lock();
-    let written = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
+    is_read(lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush()))
+}
+
+fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -51,9 +54,21 @@ pub(crate) async fn reader_is_gone() {
     }
 }
 
-/// Writes to the standard error. If nobody reads that any more, the exit code tells.
+/// Writes to the standard error. If nobody reads that any more, or the terminal takes nothing, the exit code tells.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+    // A terminal may be behind for a moment.
+    const BEHIND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+    if !stderr().is_terminal() || takes_text(BEHIND) {
+        let _ = writeln!(stderr(), "{text}");
+    }
+}
+
+/// Whether the standard error takes text within that time. A terminal does not from Ctrl-S to Ctrl-Q, and a write would
+/// keep the only thread, which renews leases.
+pub(crate) fn takes_text(within: Timespec) -> bool {
+    let err = stderr();
+    let mut asked = [PollFd::new(&err, PollFlags::OUT)];
+    poll(&mut asked, Some(&within)).is_ok_and(|ready| ready > 0)
 }
 
 /// Colours, if the output is a terminal and nobody asks for none: <https://no-color.org>.
@@ -116,6 +131,13 @@ mod tests {
         {
             assert_eq!(time(s(seconds)), shown);
         }
+    }
+
+    #[test]
+    fn an_output_that_nobody_reads_is_no_failure() {
+        let of = |written: io::Result<()>| is_read(written).map_err(|failure| failure.code);
+        assert_eq!([of(Ok(())), of(Err(io::ErrorKind::BrokenPipe.into()))], [Ok(true), Ok(false)]);
+        assert_eq!(of(Err(io::ErrorKind::StorageFull.into())), Err(crate::exit::FAILED));
     }
 
     #[test]

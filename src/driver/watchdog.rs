@@ -137,7 +137,7 @@ impl Watchdog {
         }
     }
 
-    /// Asks about tickets. The wait ends when one of them has had no answer for the retry timeout.
+    /// Asks about tickets. The wait ends when the first of them gives up.
     async fn heartbeat(&self, Heartbeat { keys, tickets, last }: Heartbeat) {
         let args: Vec<TicketArgs> = tickets.iter().map(|(_, ticket)| (*ticket, ticket.ttl())).collect();
         let sent = self.executor.now();

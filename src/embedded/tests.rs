@@ -241,9 +241,11 @@ fn a_task_that_is_dropped_with_its_subscription_may_use_the_connection() {
 /// In unit tests, this server spells them as Redis 7.2.0 does.
 #[test]
 fn times_are_integers_to_commands_however_numbers_of_lua_are_spelled() {
-    const CALLS: [(&str, &str, &str); 6] = [
+    const CALLS: [(&str, &str, &str); 8] = [
         ("lock_acquire", "l q t f", "c:1 try 50000000 1 1000 0 0 i 0"),
-        ("permit_acquire", "p pl pq pt pf", "c:1r try 50000000 1 2 1000 0 0 i 0"),
+        ("permit_acquire", "x xl xq xt xf", "c:1r try 50000000 1048576 1048576 1000 0 0 i 0"),
+        ("permit_acquire", "r rl rq rt rf", "c:2 try 50000000 1 1048576 1000 0 0 i 0"),
+        ("once_begin", "o oq ot of", "c:3 50000000 100000000 0 0 0"),
         ("lock_vote", "v vf", "c:1 50000000 5 c:1 0 0 s/1/3 0"),
         ("election_renew", "l e", "c:1 50000000 50000000 0"),
         ("election_announce", "l w e", "c:1 TERM led 1 label value i"),

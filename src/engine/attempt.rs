@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::engine::cleanup::Cleanup;
-use crate::engine::lease::Hold;
+use crate::engine::lease::{Hold, deadline};
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -112,16 +112,20 @@ impl Attempt {
     }
 
     /// Whether somebody counts on the lease of the ticket, as on that of a hold.
-    pub(super) fn has_lease(&self) -> bool {
+    fn has_lease(&self) -> bool {
         matches!(self.keys.kind, Kind::Inside { .. })
     }
 
-    /// For how long the server may answer no heartbeat.
-    pub(super) fn patience(&self, failure: &Failure, retry_timeout: Duration) -> Duration {
-        if self.has_lease() && failure.kind().is_retryable() {
-            return retry_timeout.max(ticket_ttl(self.lease));
-        }
-        retry_timeout
+    /// The end of the lease, if the ticket has one. It counts as that of a hold: from the last request that was
+    /// answered.
+    pub(super) fn lease_ends(&self) -> Option<Instant> {
+        self.has_lease().then(|| deadline(self.counted_from, ticket_ttl(self.lease)))
+    }
+
+    /// When the ticket fails if the server has answered no heartbeat since `since`, and answers none before.
+    pub(super) fn give_up(&self, since: Instant, failure: &Failure, retry_timeout: Duration) -> Instant {
+        let lease_ends = self.lease_ends().filter(|_| failure.kind().is_retryable());
+        (since + retry_timeout).max(lease_ends.unwrap_or(since))
     }
 
     /// Records that the server answered a request sent at `sent` with "waiting", when its clock showed `server`.

@@ -197,8 +197,8 @@ impl Attempts {
         }
     }
 
-    /// Records that a heartbeat got no usable answer. Returns the attempts that have had no answer for `retry_timeout`,
-    /// or longer if they have more [patience](Attempt::patience), with the time since which they have had none.
+    /// Records that a heartbeat got no usable answer. Returns the attempts that [give up](Attempt::give_up), with the
+    /// time since which they have had no answer.
     pub(super) fn set_unanswered(
         &mut self,
         keys: &Arc<Keys>,
@@ -213,7 +213,7 @@ impl Attempts {
         for &id in ids {
             let Some(attempt) = self.open.get_mut(&id) else { continue };
             let since = attempt.unanswered.as_ref().map_or(sent, |unanswered| unanswered.since);
-            let give_up = since + attempt.patience(failure, retry_timeout);
+            let give_up = attempt.give_up(since, failure, retry_timeout);
             attempt.unanswered = Some(Box::new(Unanswered { since, give_up, last: failure.clone() }));
             let left = give_up.saturating_duration_since(now);
             if left.is_zero() {
@@ -234,11 +234,13 @@ impl Attempts {
     }
 
     /// Called when the server has answered no heartbeat for the client's retry timeout. Returns all attempts that have
-    /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be
-    /// under way.
-    pub(super) fn set_silent(&mut self, since: Instant) -> Vec<u64> {
+    /// waited for as long, and whose lease is over if they have one, because a name may have had no heartbeat of its
+    /// own if more names wait than calls may be under way.
+    pub(super) fn set_silent(&mut self, since: Instant, now: Instant) -> Vec<u64> {
         let waits = |attempt: &Attempt| {
-            attempt.outcome.is_none() && !attempt.has_lease() && attempt.queued_at.is_some_and(|at| at <= since)
+            attempt.outcome.is_none()
+                && attempt.queued_at.is_some_and(|at| at <= since)
+                && attempt.lease_ends().is_none_or(|ends| ends <= now)
         };
         let mut failed = Vec::new();
         for (n, attempt) in self.open.iter().filter(|(_, attempt)| waits(attempt)) {

@@ -235,8 +235,8 @@ macro_rules! guards {
             /// released, and there is nothing to wait for.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the lease had ended when the release was called, or the server was
-            ///   asked before that end and no longer had the hold. Another holder may have been granted the lock.
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease had ended when the release was called, or a request that
+            ///   began before that end found no hold. Another holder may have been granted the lock.
             /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
             ///   errors of the server: the hold ends with its lease at the latest.
             ///

@@ -85,7 +85,7 @@ pub enum HoldChange {
 /// - [`Unsupported`](ErrorKind::Unsupported) for a `RedLock`, whose holder no single server knows; for a connection of
 ///   the application (`redis_1` and `bowline-fred`) and for a server that cannot watch keys; and when 1,000 or more
 ///   hold the name.
-/// - [`Denied`](ErrorKind::Denied): the user may not run `CLIENT TRACKING`.
+/// - [`Denied`](ErrorKind::Denied): the user may not run `CLIENT TRACKING`, or not read the key.
 /// - [`WrongType`](ErrorKind::WrongType): another program has written the key.
 /// - Those of a server that does not answer or refuses, and [`Closed`](ErrorKind::Closed).
 ///
@@ -209,7 +209,7 @@ impl HoldWatcher {
             return Err(context.closed(OPERATION, &self.keys));
         }
         heard.check(OPERATION, &self.keys.name).map_err(|error| match heard.lacks_a_right() {
-            true => error.with_reason("changes need the right +client|tracking; docs/acl.md lists all rights"),
+            true => error.with_reason("changes need +client|tracking and the key; docs/acl.md lists all rights"),
             false => error,
         })?;
         let began = context.executor.now();

@@ -125,9 +125,9 @@ async fn a_release_that_finds_one_vote_gone_succeeds(env: Env) {
     let program = masters.program().await;
     // Each of them is the one that a release hears of first at some time.
     for n in 0..3 {
-        let guard = program.locks.lock("a").expires_after(ms(1500)).await.unwrap();
+        let guard = program.locks.lock("a").expires_after(ms(3000)).await.unwrap();
         // A hold begins with two votes, and an extension waits for the third.
-        guard.extend(ms(1500)).await.unwrap();
+        guard.extend(ms(3000)).await.unwrap();
         masters.all[n].eval("return redis.call('DEL', 'bowline:vote:{a}')");
         guard.release().await.unwrap();
         masters.nothing_is_left().await;

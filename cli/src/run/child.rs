@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
-use super::processes::{self, Process};
+use super::processes::{self, Process, Ticks};
 use crate::exit::Failure;
 use crate::stage;
 
@@ -34,8 +34,8 @@ pub(super) struct Child {
     pid: Pid,
     group: Group,
     ended: Option<ExitStatus>,
-    /// Whether a SIGTERM was sent to the command, and to its group if that is its own.
-    has_got_sigterm: bool,
+    /// When a SIGTERM was last sent to the command, and to its group if that is its own. In [`Ticks`].
+    got_sigterm: Option<Ticks>,
     /// What this process had started before it became bowline, as the background jobs of a shell that has run
     /// `exec bowline`.
     others: Vec<Process>,
@@ -67,7 +67,7 @@ impl Child {
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;
-        Ok(Self { pid, group, ended: None, has_got_sigterm: false, others, asked: Vec::new(), refusal: None })
+        Ok(Self { pid, group, ended: None, got_sigterm: None, others, asked: Vec::new(), refusal: None })
     }
 
     pub(super) fn group(&self) -> Group {
@@ -90,7 +90,9 @@ impl Child {
 
     /// Sends the signal to the group of the command, or to the command alone if the group is not its own.
     pub(super) fn signal(&mut self, signal: Signal) {
-        self.has_got_sigterm |= signal == Signal::TERM;
+        if signal == Signal::TERM {
+            self.got_sigterm = Some(processes::now());
+        }
         // The number of an ended process, and of its group, may be that of another one by now. Those of children that
         // have not been waited for are theirs.
         match (self.group, self.ended) {
@@ -107,7 +109,7 @@ impl Child {
     }
 
     pub(super) fn has_got_sigterm(&self) -> bool {
-        self.has_got_sigterm
+        self.got_sigterm.is_some()
     }
 
     fn note_refusal(&mut self, sent: rustix::io::Result<()>) {
@@ -152,11 +154,13 @@ impl Child {
     /// Asks what the command has left behind to end, each process once, unless it has got that with the group.
     pub(super) fn terminate_rest(&mut self) {
         for process in self.left() {
-            let is_member = self.group == Group::Own && process.group == Some(self.pid);
-            if is_member || self.asked.iter().any(|asked| asked.is(&process)) {
+            if self.asked.iter().any(|asked| asked.is(&process)) {
                 continue;
             }
-            self.note_refusal(kill_process(process.pid, Signal::TERM));
+            let is_member = self.group == Group::Own && process.group == Some(self.pid);
+            if !(is_member && self.got_sigterm.is_some_and(|at| process.began < at)) {
+                self.note_refusal(kill_process(process.pid, Signal::TERM));
+            }
             // A stopped process would not see it.
             self.note_refusal(kill_process(process.pid, Signal::CONT));
             self.asked.push(process);

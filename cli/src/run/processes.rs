@@ -3,10 +3,22 @@
 use std::fs;
 
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
 
 /// Whether the system tells which processes there are.
 pub(super) const ARE_LISTED: bool = cfg!(target_os = "linux");
+
+/// A time since the machine was started, as the system counts it for processes.
+pub(super) type Ticks = u64;
+
+/// The present time, rounded down: a process that began at this time may have begun before or after now. 0 if the
+/// system does not tell.
+pub(super) fn now() -> Ticks {
+    let uptime = fs::read_to_string("/proc/uptime").ok();
+    let seconds: Option<f64> = uptime.and_then(|text| text.split(' ').next()?.parse().ok());
+    seconds.map_or(0, |seconds| (seconds * clock_ticks_per_second() as f64) as Ticks)
+}
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +27,7 @@ pub(super) struct Process {
     parent: Option<Pid>,
     pub(super) group: Option<Pid>,
     session: Option<Pid>,
-    began: u64,
+    pub(super) began: Ticks,
 }
 
 /// All that have not ended.

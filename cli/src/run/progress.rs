@@ -5,11 +5,11 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
 use bowline::{Client, NameInUse, NameState, PrimitiveKind};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use rustix::termios::tcgetwinsize;
 
 use crate::args::run::{Mode, Run};
-use crate::show::{clean, time};
+use crate::show::{clean, takes_text, time};
 use crate::views;
 
 /// Who gets the lock sooner is told nothing.
@@ -79,16 +79,10 @@ fn cut(line: &str, columns: Option<usize>) -> &str {
     &line[..end]
 }
 
-/// Writes the line in the place of the last one, unless that would block: after Ctrl-S, a write does not return before
-/// Ctrl-Q, and this thread is the only one.
+/// Writes the line in the place of the last one, unless that would block.
 fn write(line: &str) {
-    let mut err = stderr();
-    let is_writable = {
-        let mut asked = [PollFd::new(&err, PollFlags::OUT)];
-        poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-    };
-    if is_writable {
-        let _ = write!(err, "\r\x1b[K{line}");
+    if takes_text(Timespec { tv_sec: 0, tv_nsec: 0 }) {
+        let _ = write!(stderr(), "\r\x1b[K{line}");
     }
 }
 

@@ -107,10 +107,11 @@ impl<'a> Session<'a> {
         why
     }
 
-    /// Ends a command whose watch was dropped. What a command has left behind that ended by itself goes on, as always.
+    /// Ends a command whose watch was dropped. What a command has left behind that ended by itself goes on, as always:
+    /// not after a SIGTERM.
     pub(super) async fn end(&mut self, hold: &LossSignal) {
         if let Self { run, times, signals, child: Some(child), is_ending } = self
-            && (*is_ending || child.ended().is_none())
+            && (*is_ending || child.ended().is_none() || child.has_got_sigterm())
         {
             end(run, child, signals, *times, hold).await;
         }
@@ -177,7 +178,8 @@ async fn end(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, 
     outlast(run, child, signals, times, hold).await;
 }
 
-/// Waits for a command that could not be ended, until the hold ends: the lock must not be released before.
+/// Waits for a command that could not be ended, until the hold ends: the lock must not be released before. If the
+/// command has ended, and only what it has left could not be ended, a signal ends the wait.
 async fn outlast(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
     let is_over = || hold.reason().is_some() || hold.remaining().is_zero();
     if child.is_gone() {
@@ -185,11 +187,17 @@ async fn outlast(run: &Run, child: &mut Child, signals: &mut Signals, times: Tim
     }
     let why = child.refusal().map_or_else(|| "it has not ended after SIGKILL".to_owned(), |error| error.to_string());
     let then = if is_over() { "it goes on without the lock" } else { "the lock is held until it or the lease ends" };
-    complain(&format!("bowline: {}: the command cannot be ended: {why}; {then}", shown(run)));
+    let what = if child.ended().is_some() { "what the command has left" } else { "the command" };
+    complain(&format!("bowline: {}: {what} cannot be ended: {why}; {then}", shown(run)));
     let mut pause = FIRST_LOOK;
     while !child.is_gone() && !is_over() {
         tokio::select! {
-            signal = signals.next() => pass(signal, child, times, hold).await,
+            signal = signals.next() => {
+                if child.ended().is_some() && signals::is_ending(signal) {
+                    return;
+                }
+                pass(signal, child, times, hold).await;
+            }
             () = tokio::time::sleep(grown(&mut pause).min(hold.remaining())) => {}
         }
     }

@@ -206,6 +206,9 @@ fn doctor_exits_as_monitors_expect() {
     // Any finding may be accepted, also one after which nothing else is asked.
     let (found, findings) = doctor("redis://127.0.0.1:1/", &["--accept", "connect"]);
     assert_eq!((found, verdict(&findings, "connect")), (0, "ok"));
+    // Wrong settings find nothing out.
+    let (found, findings) = doctor(&format!("{}99", server.url()), &["--accept", "connect"]);
+    assert_eq!((found, verdict(&findings, "connect")), (3, "unknown"), "{findings}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{
     BOWLINE, Running, Traces, bowline, code, kill_session, left, output, processes, started_by, until, waiters,
@@ -78,17 +78,63 @@ fn what_the_command_has_started_ends_with_it() {
 #[test]
 fn what_a_terminated_command_has_left_ends_before_the_release() {
     let (server, traces) = (Server::start(), Traces::new());
-    let began = traces.word("began");
-    let script = format!("{} setsid {} wait; : {began}", job(&traces, "group"), job(&traces, "session"));
+    let (began, slow) = (traces.word("began"), traces.word("slow"));
+    // This one takes its time to end.
+    let slow = format!(
+        "sh -c 'trap \"echo asked >> {slow}; n=1\" TERM; echo began >> {slow}; until [ $n ]; do sleep 0.01; done; sleep 0.5' &"
+    );
+    let script = format!("{} setsid {} {slow} wait; : {began}", job(&traces, "group"), job(&traces, "session"));
     let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--", "sh", "-c", &script]));
     traces.until("group");
     traces.until("session");
+    traces.until("slow");
     holder.signal(Signal::TERM);
     assert_eq!(holder.ended().code(), Some(143));
     assert!(processes(&traces.word("")).is_empty() && left(&server).is_empty());
     // Each was asked once.
-    for name in ["group", "session"] {
+    for name in ["group", "session", "slow"] {
         assert_eq!(traces.lines(name), ["began", "asked"], "{name}");
+    }
+}
+
+#[test]
+fn what_a_command_starts_after_its_sigterm_is_asked_to_end_too() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let (began, late) = (traces.word("began"), traces.word("late"));
+    let script = format!(
+        "trap : TERM; sleep 100 & echo > {began}; wait; {} until [ -s {late} ]; do sleep 0.01; done",
+        job(&traces, "late")
+    );
+    let mut holder = Running::start(bowline(&server.url(), &["run", "a", "--", "sh", "-c", &script]));
+    traces.until("began");
+    holder.signal(Signal::TERM);
+    assert_eq!(holder.ended().code(), Some(0));
+    assert_eq!(traces.lines("late"), ["began", "asked"]);
+    assert!(processes(&traces.word("")).is_empty() && left(&server).is_empty());
+}
+
+/// bowline stands still until the lease is over, and learns of the loss and of the command's end at once.
+#[test]
+fn what_a_terminated_command_has_left_ends_although_the_hold_was_lost_meanwhile() {
+    for once in [&[][..], &["--once", "1h"]] {
+        let (server, traces) = (Server::start(), Traces::new());
+        let [began, asked, go] = ["began", "asked", "go"].map(|name| traces.word(name));
+        let script = format!(
+            "trap 'echo > {asked}' TERM; echo > {began}; until [ -e {go} ]; do sleep 0.01; done; {{ {} }} > /dev/null 2>&1",
+            job(&traces, "job"),
+        );
+        let arguments = [&["run", "a", "--lease", "2s"], once, &["--", "sh", "-c", &script]].concat();
+        let mut holder = Running::start(bowline(&server.url(), &arguments));
+        traces.until("began");
+        holder.signal(Signal::TERM);
+        traces.until("asked");
+        holder.signal(Signal::STOP);
+        std::fs::write(&go, "go").unwrap();
+        traces.until("job");
+        until("the lease is over", || left(&server).is_empty());
+        holder.signal(Signal::CONT);
+        assert_eq!(holder.ended().code(), Some(123), "{once:?}");
+        assert!(processes(&traces.word("")).is_empty(), "{once:?}");
     }
 }
 
@@ -201,6 +247,36 @@ fn as_another_user(traces: &Traces) -> Option<(Vec<String>, Vec<String>)> {
     }
     let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
     Some((words(&[become_root.to_str().unwrap(), "--reuid", "0", "--clear-groups"]), words(&nobody)))
+}
+
+/// Nobody else can end what it has left.
+#[test]
+fn a_second_signal_ends_the_wait_for_what_a_command_has_left() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let Some((elevated, starter)) = as_another_user(&traces) else {
+        eprintln!("not checked: needs root or sudo without a password");
+        return;
+    };
+    let (began, go) = (traces.word("began"), traces.word("go"));
+    let lasting = format!("echo > {began}; for i in $(seq 3000); do [ -e {go} ] && break; sleep 0.01; done");
+    let script = format!("{} sh -c '{lasting}' 2>&- & wait", elevated.join(" "));
+    let starter: Vec<&str> =
+        ["setsid", "env", "--default-signal"].into_iter().chain(starter.iter().map(String::as_str)).collect();
+    let arguments = ["run", "a", "--kill-after", "100ms", "--", "sh", "-c", &script];
+    let mut run = started_by(&starter, &server.url(), &arguments).spawn().unwrap();
+    traces.until("began");
+    let bowline = Pid::from_child(&run);
+    kill_process(bowline, Signal::TERM).unwrap();
+    let mut err = BufReader::new(run.stderr.take().unwrap());
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    assert!(line.contains("a: what the command has left cannot be ended: Operation not permitted"), "{line}");
+    assert!(run.try_wait().unwrap().is_none() && server.ttl_ms("bowline:lock:{a}") > 0);
+    kill_process(bowline, Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(143));
+    assert!(!processes(&began).is_empty() && left(&server).is_empty());
+    std::fs::write(&go, "go").unwrap();
+    until("it has ended", || processes(&began).is_empty());
 }
 
 #[test]

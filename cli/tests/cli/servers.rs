@@ -40,6 +40,7 @@ fn options_win_over_the_environment_and_that_over_the_file() {
     // An empty variable says nothing.
     let empty = ["BOWLINE_URL", "BOWLINE_USERNAME", "BOWLINE_PASSWORD_FILE", "BOWLINE_CACERT", "BOWLINE_PREFIX"];
     assert_eq!(ran(&["--config", &file], &empty.map(|name| (name, ""))).0, 0);
+    assert_eq!(ran(&[], &[user[0], user[1], ("BOWLINE_PASSWORD", "secret"), ("BOWLINE_CONFIG", "")]).0, 0);
     // A login in a URL.
     let (right, wrong) = (format!("redis://bowline:secret@127.0.0.1:{}/", server.port()), traces.word("wrong.toml"));
     fs::write(&wrong, format!("url = '{bare}'\nusername = 'nobody'\npassword = 'wrong'\n")).unwrap();

@@ -264,6 +264,15 @@ fn a_terminal_that_stands_still_does_not_keep_a_wait_from_its_end() {
     until("the program ends", || state(pid).is_empty());
     terminal.keys(CTRL_Q);
     terminal.shows("rc=143");
+    // Nor the message that is the last.
+    terminal
+        .keys(&format!("sh -c 'echo $$ > {}; exec $B run a --timeout 3s -- true'; echo rc=$?\n", traces.word("again")));
+    terminal.shows("waiting for a: place 1");
+    let pid = Pid::from_raw(traces.lines("again")[0].parse().unwrap()).unwrap();
+    terminal.keys(CTRL_S);
+    until("the program ends", || state(pid).is_empty());
+    terminal.keys(CTRL_Q);
+    terminal.shows("rc=1\r\n");
 }
 
 #[test]

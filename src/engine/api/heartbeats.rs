@@ -49,7 +49,8 @@ impl Engine {
         });
     }
 
-    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout` fail.
+    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout`
+    /// fail, but those with a lease not before its end.
     pub(crate) fn heartbeat_failed(
         &self,
         keys: &Arc<Keys>,
@@ -68,7 +69,7 @@ impl Engine {
                 fail(state, n, since);
             }
             if let Some(since) = state.attempts.silent_since(failure, sent, now, retry_timeout) {
-                for n in state.attempts.set_silent(since) {
+                for n in state.attempts.set_silent(since, now) {
                     fail(state, n, since);
                 }
             }

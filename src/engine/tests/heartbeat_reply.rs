@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connection::ConnectionError;
+use crate::engine::lease::deadline;
 use crate::protocol::ticket::ticket_ttl;
 
 pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -152,24 +153,43 @@ fn without_a_retry_timeout_only_the_tickets_of_the_heartbeat_fail() {
     assert!(setup.outcome(asked).is_ready() && setup.outcome(other).is_pending());
 }
 
-/// Somebody counts on its lease, as on that of a hold. A refusal that no retry mends is no outage.
+/// Somebody counts on its lease, as on that of a hold: from the last request that was answered. A refusal that no retry
+/// mends is no outage.
 #[test]
 fn a_party_inside_waits_for_an_answer_for_as_long_as_its_lease() {
     let retry_timeout = Duration::from_millis(1);
     let mut setup = setup();
-    let inside = Arc::new(Keys::new("p", Kind::Inside { parties: 2, keep: 1000 }, "a").unwrap());
-    let (party, other) = (setup.waits(&inside), setup.waits(&keys("b")));
+    let inside = |name| Arc::new(Keys::new("p", Kind::Inside { parties: 2, keep: 1000 }, name).unwrap());
+    let (others, inside) = (inside("b"), inside("a"));
+    let (party, other, no_party) = (setup.waits(&inside), setup.waits(&others), setup.waits(&keys("c")));
+    let ends = deadline(setup.now, ticket_ttl(LEASE));
     let fail = |setup: &Setup, party: AttemptId| {
         setup.engine.heartbeat_failed(&inside, &[party.n], setup.now, setup.now, &failure(), retry_timeout);
     };
+    setup.now += LEASE / 3;
     fail(&setup, party);
-    // The first of them is the end of the other one.
-    for after in [retry_timeout, ticket_ttl(LEASE) - 2 * retry_timeout, retry_timeout] {
-        assert!(setup.outcome(party).is_pending());
-        setup.now += after;
+    assert!(setup.outcome(no_party).is_pending());
+    for at in [setup.now + retry_timeout, ends - retry_timeout, ends] {
+        assert!([party, other].iter().all(|id| setup.outcome(*id).is_pending()));
+        setup.now = at;
         fail(&setup, party);
     }
-    assert!([party, other].iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(..)))));
+    let ids = [party, other, no_party];
+    assert!(ids.iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(..)))));
+
+    // Others may have had answers between these heartbeats.
+    for (retry_timeout, is_lease) in [(retry_timeout, true), (2 * LEASE, false)] {
+        let party = setup.waits(&inside);
+        let ends = deadline(setup.now, ticket_ttl(LEASE));
+        setup.now += LEASE / 3;
+        let later = (!is_lease).then_some(setup.now + retry_timeout);
+        for at in [setup.now, ends].into_iter().chain(later) {
+            assert!(setup.outcome(party).is_pending());
+            setup.now = at;
+            setup.engine.heartbeat_failed(&inside, &[party.n], at, at, &failure(), retry_timeout);
+        }
+        assert!(matches!(setup.outcome(party), Poll::Ready(Outcome::Failed(..))), "{retry_timeout:?}");
+    }
 
     let party = setup.waits(&inside);
     let denied = Failure::Connection(ConnectionError::refused("NOPERM no"));

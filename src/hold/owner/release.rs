@@ -23,7 +23,7 @@ pub(crate) enum With {
     Outcome(RunEnd),
 }
 
-/// Whether a request was sent after the end of the lease. That it finds no hold does not make a hold lost whose release
+/// Whether a request began after the end of the lease. That it finds no hold does not make a hold lost whose release
 /// began in time. By value, because what is borrowed is kept while the answer is awaited.
 pub(in crate::hold) fn is_late(sent: Instant, ends: Option<Instant>) -> bool {
     ends.is_some_and(|ends| sent >= ends)

@@ -60,7 +60,6 @@ impl Three {
     }
 }
 
-/// The limit leaves time for two silent masters, whatever is shortest.
 #[test]
 fn masters_with_the_same_prefix_share_the_keys_of_a_name() {
     let mut three = Three::of(3, SECOND, true);
@@ -78,6 +77,7 @@ fn masters_with_the_same_prefix_share_the_keys_of_a_name() {
     assert_eq!([0, 1, 2].map(|n| keys[n].main()), ["a:vote:{n}", "a:vote:{n}", "b:vote:{n}"]);
 }
 
+/// The limit leaves time for two silent masters, whatever is shortest.
 #[test]
 fn how_long_a_request_may_take() {
     let limit = |retry_timeout, lease| Three::new(retry_timeout, true).masters.node_timeout(lease);

@@ -175,14 +175,19 @@ struct Watched {
 }
 
 impl Watched {
-    /// A failed write may notice earlier than the reader that the server has hung up. What the server has sent before
-    /// says why.
-    fn written<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if self.progress.is_some() && matches!(written, Poll::Ready(Err(_))) {
-            let mut bytes = [0; FIRST];
-            let _ = Pin::new(self).poll_read(cx, &mut ReadBuf::new(&mut bytes));
+    /// A write may notice earlier than the reader that the server has hung up. Until the protocol is known, it counts
+    /// as done: the reader meets the end of the stream as well, and before it what the server has said.
+    fn written<T>(&self, written: Poll<io::Result<T>>, done: T) -> Poll<io::Result<T>> {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        match written {
+            Poll::Ready(Err(error))
+                if self.progress.is_some()
+                    && matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset) =>
+            {
+                Poll::Ready(Ok(done))
+            }
+            written => written,
         }
-        written
     }
 }
 
@@ -198,7 +203,7 @@ impl AsyncRead for Watched {
                     state.first.extend(buffer.filled()[before..].iter().take(missing));
                 }
                 #[cfg(feature = "tls")]
-                Err(error) => state.failure = tls::failure(error, state.spelling).or(state.failure.take()),
+                Err(error) => state.failure = tls::failure(error, state.spelling),
                 #[cfg(not(feature = "tls"))]
                 Err(_) => {}
             }
@@ -215,12 +220,12 @@ impl AsyncRead for Watched {
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.written(cx, written)
+        self.written(written, bytes.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.written(cx, flushed)
+        self.written(flushed, ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -233,7 +238,7 @@ impl AsyncWrite for Watched {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.written(cx, written)
+        self.written(written, slices.iter().map(|slice| slice.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {

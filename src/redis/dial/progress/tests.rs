@@ -1,6 +1,6 @@
 use std::task::Waker;
 
-use ::tokio::io::{AsyncWriteExt, duplex};
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use futures::FutureExt;
 
 use super::*;
@@ -109,53 +109,76 @@ fn what_tls_says_comes_before_what_follows_from_it() {
     assert_eq!(progress.explain(hung_up()).to_string(), "closed", "the port is for TLS, and is asked for TLS");
 }
 
-/// The server has refused the client's certificate and hung up.
-#[cfg(feature = "tls")]
-#[derive(Default)]
-struct Refused {
-    has_told: bool,
+/// The server has said this, and has hung up before the first write.
+struct HungUp {
+    said: Option<io::Result<&'static str>>,
+    written: io::ErrorKind,
 }
 
-#[cfg(feature = "tls")]
-impl AsyncRead for Refused {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        use tokio_rustls::rustls::{AlertDescription, Error};
-        let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
-        let has_told = std::mem::replace(&mut self.has_told, true);
-        Poll::Ready(Err(if has_told { io::ErrorKind::ConnectionReset.into() } else { io::Error::other(alert) }))
+impl AsyncRead for HungUp {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(match self.said.take() {
+            Some(said) => said.map(|said| buffer.put_slice(said.as_bytes())),
+            None => Ok(()),
+        })
     }
 }
 
-#[cfg(feature = "tls")]
-impl AsyncWrite for Refused {
+impl AsyncWrite for HungUp {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        Poll::Ready(Err(self.written.into()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        Poll::Ready(Err(self.written.into()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(self.written.into()))
+    }
+}
+
+/// How a write, a write of two slices and a flush end.
+fn writes(stream: &mut Stream) -> [io::Result<usize>; 3] {
+    let slices = [io::IoSlice::new(b"PI"), io::IoSlice::new(b"NG\r\n")];
+    [
+        stream.write(b"PING").now_or_never().unwrap(),
+        stream.write_vectored(&slices).now_or_never().unwrap(),
+        stream.flush().now_or_never().unwrap().map(|()| 0),
+    ]
+}
+
+#[test]
+fn a_write_that_meets_the_end_of_the_stream_first_leaves_it_to_the_reader() {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
+    for (kind, is_end) in [(BrokenPipe, true), (ConnectionReset, true), (ConnectionAborted, true), (TimedOut, false)] {
+        let progress = Arc::new(DialProgress::default());
+        let mut stream = progress.watch(Box::new(HungUp { said: Some(Ok("-ERR max number")), written: kind }));
+        let told = writes(&mut stream).map(|written| written.map_err(|error| error.kind()));
+        assert_eq!(told, if is_end { [Ok(4), Ok(6), Ok(0)] } else { [Err(kind); 3] });
+        let mut read = [0; 15];
+        assert_eq!(stream.read(&mut read).now_or_never().unwrap().unwrap(), 15);
+        assert!(&read == b"-ERR max number" && writes(&mut stream).iter().all(Result::is_err), "it is known");
+    }
 }
 
 #[cfg(feature = "tls")]
 #[test]
-fn a_write_that_meets_the_end_of_the_stream_first_hides_no_reason() {
-    for way in ["write", "flush", "write_vectored"] {
-        let progress = Arc::new(DialProgress::default());
-        progress.enter(Stage::Tls);
-        let mut stream = progress.watch(Box::new(Refused::default()));
-        for _ in 0..2 {
-            let written = match way {
-                "write" => stream.write(b"PING").now_or_never().unwrap().map(drop),
-                "flush" => stream.flush().now_or_never().unwrap(),
-                _ => stream.write_vectored(&[io::IoSlice::new(b"PING")]).now_or_never().unwrap().map(drop),
-            };
-            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-        }
-        assert!(matches!(progress.explain(hung_up()), Failure::Certificate(_)), "{way}");
-    }
+fn an_alert_that_came_before_the_first_write_says_why() {
+    use tokio_rustls::rustls::{AlertDescription, Error};
+    let said = io::Error::other(Error::AlertReceived(AlertDescription::CertificateRequired));
+    let progress = Arc::new(DialProgress::default());
+    progress.enter(Stage::Tls);
+    let mut stream = progress.watch(Box::new(HungUp { said: Some(Err(said)), written: io::ErrorKind::BrokenPipe }));
+    assert!(writes(&mut stream).iter().all(Result::is_ok));
+    assert!(stream.read(&mut [0; 8]).now_or_never().unwrap().is_err());
+    assert!(matches!(progress.explain(hung_up()), Failure::Certificate(_)));
 }
