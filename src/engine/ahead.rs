@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::cohort::budget::HandoffBudget;
+use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
 use crate::engine::lease::Hold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{AheadArgs, Place};
@@ -66,7 +66,8 @@ impl Ask {
     pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs<'_> {
         let (kind, budget) = (self.keys.kind, self.budget.next());
         let place = self.attempt.map_or(Place::Has(&self.own), |attempt| {
-            Place::Next(kind.ticket(attempt, self.lease, kind.claim(self.amount).amount_for(budget)))
+            // Only a budget that is granted at once may be larger, because nobody else waits then.
+            Place::Next(kind.ticket(attempt, self.lease, amount_to_hand_off(kind.claim(self.amount), false)))
         });
         AheadArgs { held: self.held, known: self.budget.known(), lease: self.lease, budget, place, not_after }
     }

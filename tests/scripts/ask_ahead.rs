@@ -132,3 +132,21 @@ fn tokens_grow_although_the_counter_was_lost() {
         }
     }
 }
+
+/// The new master has the hold of the budget before, and is asked by a client that has used the lost one.
+#[test]
+fn tokens_grow_although_a_failover_has_lost_a_budget() {
+    let (mut lab, a, token) = Lab::held();
+    let (fence, far) = (lab.keys[3].clone(), token + (1 << 40));
+    let next = attempt(1, 2).span(64);
+    assert_eq!(lab.twice(REFRESH, |lab| lab.ask_ahead(&a, far, &next).token()), (far + 64, far + 64));
+    assert_eq!(lab.inspect().token, (far + 64).to_string());
+    // Behind others it keeps what it has, and goes on behind the larger of the two when they are gone.
+    lab.acquire(&attempt(2, 1));
+    let last = attempt(1, 3).span(64);
+    assert_eq!(lab.ask_ahead(&a, 2 * far, &last), Ahead::Queued);
+    lab.cancel(&attempt(2, 1));
+    lab.cancel(&last);
+    lab.raw(&["DEL", &fence]);
+    assert_eq!(lab.ask_ahead(&a, 2 * far, &last).token(), 2 * far + 64);
+}

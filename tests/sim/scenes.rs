@@ -99,6 +99,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("slow_cohort", |stage| Box::pin(cohort::slow_cohort(stage))),
     ("robbed_cohort", |stage| Box::pin(cohort::robbed_cohort(stage))),
     ("lost_before_ahead", |stage| Box::pin(cohort::lost_before_ahead(stage))),
+    ("lost_budget", |stage| Box::pin(cohort::lost_budget(stage))),
     ("left_cohort", |stage| Box::pin(cohort::left_cohort(stage))),
     ("kept_guard", |stage| Box::pin(cohort::kept_guard(stage))),
     ("shared_cohort", |stage| Box::pin(cohort::shared_cohort(stage))),

@@ -119,8 +119,7 @@ impl Assets<'_> {
         let is_time = budget.is_half_spent() || claim.is_exclusive() && budget.is_half_used(now);
         if may_ask && is_time && self.aheads.get(hold.id.n).is_none() {
             let attempt = claim.is_exclusive().then(|| {
-                let amount = claim.amount_for(budget.next());
-                let attempt = Attempt::new(&hold.keys, amount, hold.lease, now);
+                let attempt = Attempt::new(&hold.keys, amount_to_hand_off(claim, false), hold.lease, now);
                 self.attempts.open(attempt, |n| self.holds.is_held(n))
             });
             self.aheads.begin(Ask::new(&hold, budget, attempt));

@@ -8,6 +8,7 @@ use crate::protocol::reply::AskedAhead;
 use crate::protocol::ticket::Claim;
 
 mod permits;
+mod queued;
 mod semaphore;
 
 const NEXT: Token = Token::new(1000);
@@ -111,24 +112,6 @@ fn a_cohort_that_asks_keeps_its_hold_until_the_answer() {
     cohort.answer(&ask, GRANTED);
     let (hold, budget) = cohort.held(1);
     assert_eq!((hold.token(), budget.next()), (NEXT, 2 * HANDOFF_BUDGET), "it ran dry, and asks for more");
-    cohort.ends(&hold);
-}
-
-#[test]
-fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
-    let cohort = cohort(Kind::Lock, 3);
-    let (mut hold, budget, ask) = cohort.asks();
-    cohort.answer(&ask, QUEUED);
-    // The owner releases, because no token is left and the ticket waits.
-    assert!(!cohort.hand_off(&mut hold, budget));
-    assert!(cohort.poll(1).is_none());
-    let grant = Outcome::Granted { token: NEXT, counted_from: cohort.setup.now };
-    cohort.setup.engine.change(|state| state.handoff_handler().decide(ask.attempt.unwrap(), grant, cohort.setup.now));
-    match cohort.poll(1) {
-        Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt.unwrap() && handoff.is_decided),
-        turn => panic!("{turn:?}"),
-    }
-    cohort.setup.engine.drop_pending(ask.attempt.unwrap(), None, cohort.setup.now);
     cohort.ends(&hold);
 }
 

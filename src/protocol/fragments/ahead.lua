@@ -3,7 +3,7 @@
 -- Expects the fragments counter, token, queue and place.
 
 -- Replies GRANTED if no live ticket waits, after it has called store(token) with the first token of the budget. Else
--- the ticket queues up. `present` is the first token of the present budget.
+-- the ticket queues up. `present` is the first token of the budget that the caller uses.
 local function ahead(present, store)
   local queued = is_queued(ticket)
   if not queued then

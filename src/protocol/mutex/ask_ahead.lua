@@ -2,8 +2,9 @@
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id known_token lease_ms budget ticket ticket_ttl_ms not_after_ms
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
--- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
--- has got its budget by an earlier copy of the call. A caller that does not hold the lock queues nothing.
+-- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is larger than
+-- known_token has got its budget by an earlier copy of the call. After a failover that has lost a budget, it is
+-- smaller. A caller that does not hold the lock queues nothing.
 -- The longest lease that is stored with an extended hold stays there.
 
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -26,12 +27,12 @@ if not held then
   return {'NOT_HELD', now}
 end
 local present, longest = string.match(held, '^(%d*)(.*)$')
-if present ~= known then
+if counter(present) > counter(known) then
   extend(lease)
   return {'GRANTED', present, now}
 end
 
-return ahead(present, function(token)
+return ahead(known, function(token)
   redis.call('HSET', lock, id, token .. longest)
   extend(lease)
 end)

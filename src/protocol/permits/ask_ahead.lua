@@ -2,8 +2,9 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id known_token lease_ms budget ticket ticket_ttl_ms not_after_ms
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
--- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
--- has got its budget by an earlier copy of the call. A caller that does not hold queues nothing.
+-- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is larger than
+-- known_token has got its budget by an earlier copy of the call. After a failover that has lost a budget, it is
+-- smaller. A caller that does not hold queues nothing.
 -- The longest lease that is stored with an extended hold stays there.
 -- A hold of fewer than all units is no writer's: the reply is NOT_HELD.
 
@@ -26,7 +27,7 @@ if tonumber(units) ~= ALL_UNITS then
   takes_writes(permits)
   return {'NOT_HELD', now}
 end
-if token ~= known then
+if counter(token) > counter(known) then
   renew(permits, leases, id, lease, '0', '0')
   return {'GRANTED', token, now}
 end
@@ -34,7 +35,7 @@ end
 -- No other hold can be beside a writer's, so there is nothing to reap.
 waiting = redis.call('LLEN', queue)
 if waiting ~= redis.call('ZCARD', tickets) then forget_queue() end
-return ahead(token, function(first)
+return ahead(known, function(first)
   redis.call('HSET', permits, id, units .. ' ' .. first .. longest)
   renew(permits, leases, id, lease, '0', '0')
 end)

@@ -69,6 +69,17 @@ fn a_writer_queues_up_behind_others_and_keeps_its_hold() {
     }
 }
 
+/// The new master has the hold of the budget before, and is asked by a client that has used the lost one.
+#[test]
+fn tokens_grow_although_a_failover_has_lost_a_budget() {
+    for (mut lab, a, token) in held() {
+        let far = token + (1 << 40);
+        assert_eq!(lab.ask_ahead(&a, far, 64, &writer(1, 2)).token(), far + 64);
+        assert_eq!(lab.token_of(&a), far + 64);
+        assert_eq!(lab.ask_ahead(&a, far, 64, &writer(1, 2)).token(), far + 64, "another copy");
+    }
+}
+
 /// Readers get the last token of its budget.
 #[test]
 fn a_reader_behind_a_writer_has_its_last_token() {

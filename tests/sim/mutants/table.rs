@@ -314,6 +314,10 @@ pub const MUTANTS: &[Row] = &[
     rust("downgraded_to_another_token", Mutant::DowngradedToAnotherToken, scene("downgraded_cohort"), I2),
     rust("ahead_forgotten", Mutant::AheadForgotten, scene("busy_cohort"), I3),
     rust("ahead_not_checked", Mutant::AheadNotChecked, scene("lost_before_ahead"), I1),
+    lua("lost_budget_not_seen", &[
+        ("if counter(present) > counter(known) then", "if present ~= known then"),
+        ("return ahead(known, function(token)", "return ahead(present, function(token)"),
+    ], scene("lost_budget"), I2),
     rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_cohort"), I3),
     rust("ticket_outlives_its_cohort", Mutant::TicketOutlivesItsCohort, FAULT_FREE, &["I3", "I7"]),
     rust("lost_hold_keeps_the_cohort", Mutant::LostHoldKeepsTheCohort, scene("kept_guard"), I3),
@@ -419,8 +423,8 @@ pub const MUTANTS: &[Row] = &[
     lua("deletion_opens", &[("tell(left or 'gone')", "tell('open')")], LATCHES_FAULT_FREE, I13),
     lua("end_opens", &[("elseif count and count < 1 then\n", "elseif not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
     lua("open_latch_waited_for", &[(
-        "if not count or count < 1 then\n  takes_writes(latch)\n  return {'OPEN', now}",
-        "if not count then\n  takes_writes(latch)\n  return {'OPEN', now}",
+        "if not count or count < 1 then\n  takes_writes(latch)\n  return {count and 'OPEN' or 'NONE', now}",
+        "if not count then\n  takes_writes(latch)\n  return {'NONE', now}",
     )], LATCHES_FAULT_FREE, I13),
     lua("late_wait_honoured", &[(
         "if not redis.call('ZSCORE', tickets, id) and is_late(not_after) then return {'STALE', now} end\n",

@@ -11,6 +11,7 @@ use futures::future::{BoxFuture, Either, select, select_all};
 
 use crate::executor::Process;
 use crate::guard::What;
+use crate::nodes::Failover;
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
@@ -243,6 +244,29 @@ pub async fn lost_before_ahead(mut stage: Stage) -> Played {
     stage.within(3 * stage.hop + MS, late, pin!(guard.lost())).await?;
     let next = stage.within(stage.hop + MS, "I3 the cohort waits for its turn", waiting.remove(0)).await?.unwrap();
     must(next.is_valid() && next.token() > guard.token(), "I2 the tokens do not grow")
+}
+
+/// A failover loses the budget that the cohort has asked for ahead and uses, and not its hold.
+pub async fn lost_budget(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    stage.server.replicate(50 * MS);
+    let (mut guard, waiting) = line(&stage, process, 5).await;
+    for (n, next) in waiting.into_iter().enumerate() {
+        // More than half of the time for which the cohort may hand the lock on.
+        stage.sleep(60 * MS).await;
+        let token = guard.token();
+        guard.release().await.unwrap();
+        guard = stage.within(8 * stage.hop + 4 * MS, "I3 the cohort waits for its turn", next).await?.unwrap();
+        must(guard.token() > token, "I2 the tokens do not grow")?;
+        if n == 0 {
+            stage.sleep(2 * stage.hop + 5 * MS).await;
+            stage.server.fail_over(Failover::Lossy, 0);
+            stage.link(process).cut(true, true, MS);
+            stage.sleep(16 * stage.hop + 30 * MS).await;
+            must(guard.is_valid(), "the new master has the hold")?;
+        }
+    }
+    Ok(())
 }
 
 /// The next in the cohort goes as its turn comes.
