@@ -155,13 +155,7 @@ async fn acquire(
     if matches!(acquired, Acquired::Stale { .. }) && mutant::on(Mutant::StaleNotLearned) {
         return Ok(None);
     }
-    let (Acquired::Granted { now, .. }
-    | Acquired::Queued { now, .. }
-    | Acquired::Busy { now, .. }
-    | Acquired::Full { now }
-    | Acquired::Stale { now }
-    | Acquired::Over { now, .. }) = acquired;
-    context.observe(now);
+    context.observe(acquired.now());
     match acquired {
         Acquired::Granted { token, .. } => {
             let mut counted_from = sent;
@@ -194,6 +188,8 @@ async fn acquire(
             waiter.attempt.turned_away();
             Err(request.error(ErrorKind::QueueFull))
         }
+        // Only latches are absent.
+        Acquired::Absent { .. } => Err(request.error(ErrorKind::Protocol)),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct PendingAttempt<C: Deref<Target = Context>> {
     /// Whether the attempt must not go to another member when it is dropped.
     pub(crate) alone: bool,
     decided: bool,
+    /// Whether a request without an answer may have been executed.
+    pub(super) may_be_done: bool,
 }
 
 impl<C: Deref<Target = Context>> PendingAttempt<C> {
@@ -34,7 +36,7 @@ impl<C: Deref<Target = Context>> PendingAttempt<C> {
 
     /// Continues an open attempt.
     pub(crate) fn resume(context: C, state: AttemptHandoff) -> Self {
-        Self { context, state, alone: false, decided: false }
+        Self { context, state, alone: false, decided: false, may_be_done: false }
     }
 
     pub(crate) fn id(&self) -> AttemptId {

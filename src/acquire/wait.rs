@@ -123,6 +123,7 @@ impl<'a> Waiter<'a> {
     /// fail as well.
     pub(crate) async fn pause<T>(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Asked<T>> {
         self.last.set(Some(&failure));
+        self.attempt.may_be_done |= failure.may_be_done();
         self.context.engine.request_failed(self.attempt.id(), &failure);
         let pause = pin!(retry.again_after(failure));
         let again = match select(pause, self.outcome(true)).await {

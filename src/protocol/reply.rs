@@ -43,6 +43,21 @@ pub(crate) enum Acquired {
         limit: u32,
         now: ServerMillis,
     },
+    /// There is no latch to wait for.
+    Absent {
+        now: ServerMillis,
+    },
+}
+
+impl Acquired {
+    pub(crate) fn now(&self) -> ServerMillis {
+        match *self {
+            Self::Granted { now, .. } | Self::Queued { now, .. } | Self::Busy { now, .. } | Self::Over { now, .. } => {
+                now
+            }
+            Self::Full { now } | Self::Stale { now } | Self::Absent { now } => now,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -74,6 +74,7 @@ fn the_embedded_server_agrees_with_a_real_one() {
             "EXISTS",
             "COUNT",
             "OPEN",
+            "NONE",
             "DELETED",
             "TAKEN",
             "LIMITED",

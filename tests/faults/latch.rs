@@ -17,6 +17,7 @@ on_every_runtime! {
     a_first_copy_that_did_nothing_leaves_it_to_the_second,
     waiters_that_are_left_are_told_though_the_answer_was_lost,
     a_wait_whose_answer_is_lost_is_let_through,
+    a_wait_whose_answer_was_lost_takes_no_end_of_its_latch_for_a_count_down,
     a_wait_that_queued_up_for_the_next_latch_leaves_no_ticket,
     a_lost_message_is_made_up_for,
     waiters_are_let_through_while_their_subscriptions_are_killed,
@@ -210,6 +211,30 @@ async fn a_wait_whose_answer_is_lost_is_let_through(env: Env) {
         assert_eq!(other.count_down().await.unwrap(), 0);
         env.soon("the waiter", waiter).await.unwrap();
     }
+    end(&env, &other).await;
+}
+
+/// The first copy has waited, and the second one finds no latch.
+async fn a_wait_whose_answer_was_lost_takes_no_end_of_its_latch_for_a_count_down(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (latch, other) = (client.latch("a"), env.client().await.latch("a"));
+    for is_deleted in [false, true] {
+        assert!(other.try_set(1, if is_deleted { TTL } else { ms(700) }).await.unwrap());
+        faults.next("latch_wait", [Fault::LoseReply]);
+        faults.always("latch_wait", Fault::Unreachable);
+        faults.messages(Messages::Swallow);
+        let waiter = waits(&env, &latch);
+        until_waiting(&env, &other, 1).await;
+        if is_deleted {
+            assert!(other.delete().await.unwrap());
+        }
+        env.eventually("it is gone", async || other.inspect().await.unwrap().remaining.is_none()).await;
+        faults.heal();
+        assert_eq!(env.soon("the waiter", waiter).await.unwrap_err().kind(), ErrorKind::Lost);
+    }
+    // A request that was not executed has waited for nothing.
+    faults.next("latch_wait", [Fault::Unreachable]);
+    latch.wait().await.unwrap();
     end(&env, &other).await;
 }
 

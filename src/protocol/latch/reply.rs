@@ -86,6 +86,7 @@ pub(in crate::protocol) fn counted_down(fields: &mut Fields<'_>) -> Option<Count
 pub(in crate::protocol) fn latch_wait(fields: &mut Fields<'_>) -> Option<Acquired> {
     Some(match fields.word()? {
         "OPEN" => Acquired::Granted { token: Token::NONE, now: fields.number()? },
+        "NONE" => Acquired::Absent { now: fields.number()? },
         "QUEUED" => {
             // A latch still exists in the millisecond in which it ends, so the question comes a little later.
             let holder_left = fields.ttl()?.map(|left| left + Duration::from_millis(5));
@@ -158,6 +159,7 @@ mod tests {
             vec![word("GONE"), Reply::Integer(2), Reply::Integer(1)],
             vec![word("MORE"), Reply::Integer(1), Reply::Integer(1)],
             vec![word("OPEN"), Reply::Integer(1), Reply::Integer(1)],
+            vec![word("NONE"), Reply::Integer(1), Reply::Integer(1)],
             vec![Reply::Integer(1), Reply::Integer(0), word("BUSY")],
             vec![Reply::Integer(-1), Reply::Integer(1), Reply::Integer(1), Reply::Integer(1)],
         ];

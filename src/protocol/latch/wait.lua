@@ -1,8 +1,9 @@
 -- Waits for a latch to be counted down.
 -- KEYS: latch tickets calls
 -- ARGV: attempt_id ticket_ttl_ms not_after_ms
--- Reply: OPEN now | QUEUED ttl_ms now | STALE now
--- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
+-- Reply: OPEN now | NONE now | QUEUED ttl_ms now | STALE now
+-- OPEN: it has been counted down. NONE: there is none. Nobody waits then, but an earlier copy of the call may have
+-- waited for one that has ended. ttl_ms is what is left of the latch.
 
 local latch, tickets = KEYS[1], KEYS[2]
 local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -14,7 +15,7 @@ load_latch()
 
 if not count or count < 1 then
   takes_writes(latch)
-  return {'OPEN', now}
+  return {count and 'OPEN' or 'NONE', now}
 end
 if not redis.call('ZSCORE', tickets, id) and is_late(not_after) then return {'STALE', now} end
 

@@ -94,6 +94,7 @@ pub enum Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     Open,
+    None,
     Queued(i64),
     Stale,
 }
@@ -187,6 +188,7 @@ impl Latch {
         let keys = self.keys.clone();
         self.lab.run("latch_wait", &keys, &args, false, |words| match &*words.word() {
             "OPEN" => Waits::Open,
+            "NONE" => Waits::None,
             "QUEUED" => Waits::Queued(words.next()),
             "STALE" => Waits::Stale,
             other => panic!("{other}"),

@@ -7,8 +7,8 @@ use crate::lab::{TICKET_TTL, attempt};
 fn an_open_latch_queues_no_ticket() {
     let mut lab = Latch::new();
     let a = attempt(2, 1);
-    assert_eq!(lab.wait(&a), Waits::Open);
-    assert_eq!(lab.wait(&a.clone().not_after(1)), Waits::Open);
+    assert_eq!(lab.wait(&a), Waits::None);
+    assert_eq!(lab.wait(&a.clone().not_after(1)), Waits::None);
     assert_eq!(lab.server.keys(), [""; 0]);
     let mut lab = Latch::of(1);
     lab.count_down(&call(1));
@@ -64,7 +64,7 @@ fn a_latch_that_vanishes_is_gone_and_not_open() {
     let mut lab = Latch::new();
     assert_eq!(lab.try_set(&call(1), 1, 50), Ok(Set::Set));
     let a = attempt(2, 1);
-    if lab.wait(&a) != Waits::Open {
+    if lab.wait(&a) != Waits::None {
         let start = std::time::Instant::now();
         while lab.heartbeat(&[&a]) == [State::Waiting] {
             assert!(start.elapsed() < std::time::Duration::from_secs(10));

@@ -200,7 +200,8 @@ impl Latches {
         if verb == "wait" {
             let stands = self.names[key].tickets.contains_key(ids[0]);
             let right = match was {
-                None | Some(0) => word == "OPEN",
+                None => word == "NONE",
+                Some(0) => word == "OPEN",
                 Some(_) if late(2) && !stands => word == "STALE",
                 Some(_) => word == "QUEUED",
             };

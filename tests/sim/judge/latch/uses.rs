@@ -82,8 +82,7 @@ impl Judge {
         (used.ended, used.answered) = (Some(now), answered);
         let latch = &latches.names[&used.key];
         let since = |moment: Option<Duration>, began| moment.is_some_and(|moment| moment >= began);
-        let queued = used.queued.filter(|_| used.knows);
-        let right = match (waited, queued) {
+        let right = match (waited, used.queued) {
             (Some(Ok(())), Some(queued)) => since(latch.open, queued),
             (Some(Ok(())), None) => since(latch.open, used.began) || since(latch.none, used.began),
             (Some(Err(ErrorKind::Lost)), _) => {
