@@ -20,7 +20,8 @@ impl Validity {
     }
 }
 
-fn has_come(from: Option<Instant>, now: Instant) -> bool {
+/// Whether a vote counts that counts from that time on.
+pub(super) fn has_come(from: Option<Instant>, now: Instant) -> bool {
     from.is_none_or(|from| from <= now)
 }
 

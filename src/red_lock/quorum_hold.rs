@@ -16,7 +16,7 @@ use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
 use crate::observe;
-use crate::red_lock::count::{Validity, deadline, majority};
+use crate::red_lock::count::{Validity, deadline, has_come, majority};
 use crate::red_lock::leaving::{End, Leaving, Rest};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
@@ -153,18 +153,24 @@ impl QuorumHold {
         deadline(slots.len(), slots.iter().filter_map(Slot::validity), now)
     }
 
-    /// The votes with their masters: those that an extension needs, and those of masters that are down, which it needs
-    /// only if the others are no majority.
-    fn needed_and_spare(&self) -> [Vec<(usize, Arc<HoldOwner>)>; 2] {
+    /// Whether the vote of the master counts, if the hold has it.
+    fn counts(&self, master: usize, now: Instant) -> bool {
+        has_come(lock(&self.slots)[master].from, now)
+    }
+
+    /// The votes with their masters: those that an extension needs, and those that do not count yet or are of masters
+    /// that are down, which it needs only if the others are no majority.
+    fn needed_and_spare(&self, now: Instant) -> [Vec<(usize, Arc<HoldOwner>)>; 2] {
         let all = &self.masters.all;
         let slots = lock(&self.slots);
         let votes = slots.iter().enumerate().filter_map(|(n, slot)| Some((n, slot.vote.clone()?)));
-        let (up, mut down): (Vec<_>, Vec<_>) = votes.partition(|(n, _)| all[*n].is_up());
-        if up.len() >= majority(all.len()) {
-            return [up, down];
+        let (counted, mut others): (Vec<_>, Vec<_>) =
+            votes.partition(|(n, _)| all[*n].is_up() && has_come(slots[*n].from, now));
+        if counted.len() >= majority(all.len()) {
+            return [counted, others];
         }
-        down.extend(up);
-        [down, Vec::new()]
+        others.extend(counted);
+        [others, Vec::new()]
     }
 
     /// Resolves when the hold must end.
@@ -230,7 +236,7 @@ impl Ends for QuorumHold {
             // A vote that comes later would not be extended.
             until(&self.has_all, || (!self.awaits_votes.load(Ordering::SeqCst)).then_some(())).await;
             let (sent, limit) = (masters.now(), masters.node_timeout(lease));
-            let [needed, spare] = self.needed_and_spare();
+            let [needed, spare] = self.needed_and_spare(sent);
             for (_, vote) in spare {
                 let executor = masters.executor().clone();
                 let extended = async move { drop(timeout(&executor, limit, extend(&vote, lease)).await) };
@@ -246,8 +252,8 @@ impl Ends for QuorumHold {
                 self.hold.extend(until, now);
             }
             check_not_lost(&self.hold, OPERATION, now)?;
-            let prolonged = extended.iter().filter(|extended| matches!(extended, Some(Ok(())))).count();
-            if prolonged >= majority(masters.all.len()) {
+            let prolonged = needed.iter().zip(&extended).filter(|(_, extended)| matches!(extended, Some(Ok(()))));
+            if prolonged.filter(|((n, _), _)| self.counts(*n, now)).count() >= majority(masters.all.len()) {
                 return Ok(());
             }
             Err(self.error(ErrorKind::Unavailable, OPERATION).with_reason("too few masters have prolonged the lease"))

@@ -11,6 +11,7 @@ on_the_embedded_server! {
     durable_masters_count_at_once,
     new_masters_count_at_once_until_they_restart,
     a_waiter_whose_masters_have_restarted_fails_when_its_time_is_over,
+    an_extension_that_only_young_masters_complete_fails,
 }
 
 on_runtime! {
@@ -71,6 +72,35 @@ async fn new_masters_count_at_once_until_they_restart(env: Env) {
     let guard = env.soon("they count again", program.locks.lock("a")).await.unwrap();
     assert!(env.now() - restarted >= ms(1500), "a master that has restarted votes after {:?}", env.now() - restarted);
     guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// The vote of the restarted master is extended, and counts a minute later.
+async fn an_extension_that_only_young_masters_complete_fails(env: Env) {
+    let mut masters = Masters::three(&env);
+    let build = |builder: bowline::RedLockBuilder| builder.longest_lease(ms(60_000)).new_masters(true);
+    let program = masters.program_with(|config| config, build).await;
+    program.locks.lock("a").await.unwrap().release().await.unwrap();
+    masters.all[2].restart(false);
+    for is_known in [false, true] {
+        let guard = program.locks.lock("a").expires_after(ms(20_000)).await.unwrap();
+        masters.all_vote(&program, "a").await;
+        program.gates[1].freeze();
+        if is_known {
+            env.eventually("it is known to be down", async || {
+                let _ = program.locks.try_lock("b").await;
+                program.locks.stats().masters_down == 1
+            })
+            .await;
+        }
+        let error = env.soon("the extension", guard.extend(ms(50_000))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:#}");
+        assert!(guard.remaining() < ms(20_000));
+        program.gates[1].thaw();
+        env.soon("the extension", guard.extend(ms(50_000))).await.unwrap();
+        assert!(guard.remaining() > ms(45_000));
+        guard.release().await.unwrap();
+    }
     masters.nothing_is_left().await;
 }
 
