@@ -5,7 +5,7 @@
 //! whether it took any: it gives back what the mark says, and leaves a mark that later copies of its call find.
 
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
@@ -147,7 +147,7 @@ impl Release {
     async fn send(mut self) -> Result<()> {
         let Some(back) = &mut self.0 else { return Ok(()) };
         let sent = back.send().await;
-        if sent.as_ref().err().is_none_or(|error| !error.kind().is_retryable()) {
+        if sent.as_ref().err().is_none_or(|error| back.is_final(error)) {
             self.0 = None;
         }
         sent
@@ -226,12 +226,19 @@ impl GivingBack {
         }
     }
 
+    /// Whether another request is of no use. A refused login passes when the credentials are right again, and a refused
+    /// certificate when the server has another one.
+    fn is_final(&self, error: &Error) -> bool {
+        let is_down = |counter: &Arc<SharedCounter>| self.primitive.context().why_down(counter.main()).is_some();
+        !error.kind().is_retryable() && !self.primitive.keys(RELEASE).is_ok_and(is_down)
+    }
+
     async fn finish(mut self) {
         let executor = self.primitive.context().executor.clone();
         let mut why = None;
         while executor.now() < self.end {
             let Err(error) = self.send().await else { return };
-            let is_final = !error.kind().is_retryable();
+            let is_final = self.is_final(&error);
             why = Some(error);
             if is_final {
                 break;

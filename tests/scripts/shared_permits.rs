@@ -106,6 +106,21 @@ fn drains_what_is_there() {
     assert_eq!((take(&mut lab, first, 0), look(&mut lab)), (Ok(Some(5)), Ok(2)));
 }
 
+/// A full server gives permits back, however many a lost answer may have taken, and none is taken there.
+#[test]
+fn a_full_server_gives_back() {
+    let (mut lab, mut ear) = begun(3);
+    let [first, second, lost, third, back] = [1, 2, 3, 4, 5].map(|n| copy(&mut lab, n));
+    assert_eq!((take(&mut lab, first, 1), take(&mut lab, second, 1)), (Ok(Some(1)), Ok(Some(1))));
+    lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+    lab.assert_refused("OOM", |lab| take(lab, third, 1));
+    lab.assert_refused("OOM", |lab| release(lab, back, Some(-1)));
+    assert_eq!((release(&mut lab, first, Some(1)), release(&mut lab, second, None)), (Ok(true), Ok(true)));
+    assert_eq!(release(&mut lab, lost, None), Ok(true), "it has taken none");
+    lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!((look(&mut lab), ear.heard(&mut lab)), (Ok(3), vec!["2".to_owned(), "3".to_owned()]));
+}
+
 /// Java counts in 32 bits, and somebody may have stored more.
 #[test]
 fn drains_no_more_than_a_call_may_take() {

@@ -15,6 +15,7 @@ on_every_runtime! {
     a_call_that_was_refused_gives_nothing_back,
     a_call_that_was_never_sent_gives_nothing_back,
     a_release_that_is_denied_is_not_sent_again,
+    permits_are_given_back_when_a_login_is_right_again,
     the_right_to_each_kind_of_channel_is_tried_once,
 }
 
@@ -79,6 +80,28 @@ async fn a_call_that_was_never_sent_gives_nothing_back(env: Env) {
 }
 
 /// The right is taken away when the permits are out.
+/// The password is another one for a while, and all connections are lost meanwhile.
+async fn permits_are_given_back_when_a_login_is_right_again(env: Env) {
+    let rule = ["ACL", "SETUSER", "u", "reset", "on", ">secret", "allkeys", "allchannels", "allcommands"];
+    env.redis::<()>(&rule);
+    let url = env.url().replace("redis://", "redis://u:secret@");
+    let client = env.client_at(&url, |config| config.command_timeout(ms(300))).await.unwrap();
+    let (semaphore, fresh) = (client.redisson().semaphore(PERMITS), other(&env).await.redisson().semaphore(PERMITS));
+    assert!(fresh.try_set_permits(2).await.unwrap());
+    let (released, dropped) = (semaphore.acquire().await.unwrap(), semaphore.acquire().await.unwrap());
+    env.redis::<()>(&["ACL", "SETUSER", "u", "resetpass", ">other"]);
+    env.redis::<u64>(&["CLIENT", "KILL", "USER", "u"]);
+    env.eventually("the login is refused", async || {
+        semaphore.available().await.is_err_and(|error| error.kind() == ErrorKind::Denied)
+    })
+    .await;
+    drop(dropped);
+    assert_eq!(released.release().await.unwrap_err().kind(), ErrorKind::Denied);
+    env.redis::<()>(&rule);
+    env.eventually("they are given back", async || fresh.available().await.unwrap() == 2).await;
+    end_permits(&env);
+}
+
 async fn a_release_that_is_denied_is_not_sent_again(env: Env) {
     let (client, others) = (env.client().await, other(&env).await);
     env.allow_forever(NAME);
