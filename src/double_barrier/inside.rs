@@ -17,6 +17,7 @@ use crate::protocol::barrier::end::GenerationEnd;
 use crate::protocol::barrier::reply::Leaving;
 use crate::protocol::kind::Kind;
 use crate::protocol::message::Message;
+use crate::protocol::ticket::ticket_ttl;
 use crate::protocol::token::Token;
 use crate::runtime::Executor;
 
@@ -183,7 +184,7 @@ async fn leave(primitive: &Primitive, (id, keep): (AttemptId, u64), presence: &P
             Leaving::Waits { .. } => {}
         }
         if let Either::Left((ended, _)) =
-            select(presence.clone(), context.executor.sleep(context.config.lease / 3)).await
+            select(presence.clone(), context.executor.sleep(ticket_ttl(context.config.lease) / 3)).await
         {
             return outcome(OPERATION, primitive, ended);
         }

@@ -123,8 +123,8 @@ impl Server {
     /// Begins a new process with the same keys, as a server that stores every write does after a crash. Call
     /// [`flush_all`](Self::flush_all), too, for a server that has lost them.
     ///
-    /// Only [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then.
-    /// Connections and subscriptions continue.
+    /// A [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then. A
+    /// listing of [names](crate::Client::names) notices, too, and begins again. Connections and subscriptions continue.
     pub fn restart(&self) {
         self.shared.with(|clock, database| database.identity = Identity::started_at(clock.now()));
     }

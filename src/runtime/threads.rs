@@ -52,8 +52,8 @@ mod timers;
 
 /// An executor of one thread for timers and a pool of threads for tasks. Cheap to clone.
 ///
-/// The threads end after [`shut_down`](Self::shut_down), or when the last clone is dropped. A client has a clone until
-/// it is closed or dropped.
+/// The threads end after [`shut_down`](Self::shut_down), or when the last clone is dropped. A client and its handles
+/// have clones, also after [`close`](crate::Client::close), and so has an embedded server to which the client connects.
 ///
 /// A task must not block, because its thread runs other tasks as well. A task that panics is dropped; the panic hook
 /// reports the panic, and the thread goes on.

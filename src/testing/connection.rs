@@ -131,8 +131,8 @@ impl<'a> CheckConnection<'a> {
         self
     }
 
-    /// The longest wait for one clause, after which the clause has failed. It must be longer than the
-    /// `command_timeout`, and longer than a connection takes to reconnect. The default is 30 s.
+    /// The longest wait for one clause, after which the clause has failed. It must be longer than two
+    /// `command_timeout`s, and longer than a connection takes to reconnect. The default is 30 s.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.lab.limit = limit;
         self

@@ -114,8 +114,8 @@ macro_rules! builder {
             /// - A lock that was granted from the queue is not kept, because others may wait behind it.
             /// - [`close`](crate::Client::close), the drop of the last handle, and the end of the runtime release an
             ///   idle lock.
-            /// - A guard of an idle lock begins with at least a third of the lease. Idle locks are not renewed; the
-            ///   first renewal is due when the guard begins.
+            /// - A guard of an idle lock begins with at least a third of the lease. Idle locks are not renewed; a
+            ///   renewal that came due meanwhile is sent when the guard begins.
             ///
             /// # Not guaranteed
             /// A client that crashes while the lock is idle blocks others for the rest of the lease, as one that

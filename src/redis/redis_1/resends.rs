@@ -13,8 +13,10 @@ use crate::connection::{ConnectionError, Reply};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Counts its executions, and fails in a way that no server does after the execution of a script. redis-rs sends such a
-/// command again, as it does after an answer that was lost.
-const COUNTED: &str = "redis.call('RPUSH', KEYS[1], 'x') redis.call('PEXPIRE', KEYS[1], '60000')
+/// command again, as it does after an answer that was lost. The first command changes nothing, but fails if the user
+/// may not use it, so that no key is left that does not expire.
+const COUNTED: &str = "redis.call('PEXPIRE', KEYS[1], '60000')
+redis.call('RPUSH', KEYS[1], 'x') redis.call('PEXPIRE', KEYS[1], '60000')
 return {err = 'TRYAGAIN asked by bowline'}";
 
 const PAUSE: Duration = Duration::from_millis(50);
