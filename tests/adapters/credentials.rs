@@ -67,11 +67,12 @@ async fn rotate(deployed: &Deployed<'_>, connect: Connect) {
     let waits = async { other.lock("a").lock().await.unwrap().release().await.unwrap() };
     let rotates = async {
         while holder.lock("a").inspect().await.unwrap().waiters == 0 {}
-        // A login meanwhile gets the second password, or is refused with the first one and asks for the second.
-        let mut password = store.password.lock().unwrap_or_else(PoisonError::into_inner);
-        deployed.set_user("rotating", "second");
-        "second".clone_into(&mut password);
-        drop(password);
+        {
+            // A login meanwhile gets the second password, or is refused with the first one and asks for the second.
+            let mut password = store.password.lock().unwrap_or_else(PoisonError::into_inner);
+            deployed.set_user("rotating", "second");
+            "second".clone_into(&mut password);
+        }
         deployed.all(&["CLIENT", "KILL", "USER", "rotating"]);
         holder.lock("b").lock().await.unwrap().release().await.unwrap();
         assert!(guard.is_valid());
