@@ -128,6 +128,7 @@ impl Trouble {
             "java_try_acquire",
             "java_try_permit",
             "java_inspect_permits",
+            "java_release",
             "java_release_permit",
             "java_release_id",
         ]

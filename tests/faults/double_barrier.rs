@@ -110,7 +110,7 @@ async fn a_leave_that_is_never_answered_fails(env: Env) {
 /// It is longer than the retry timeout.
 async fn an_outage_that_is_shorter_than_the_lease_breaks_nothing(env: Env) {
     let lease = ms(10_000);
-    let (client, faults) = faulty_client(&env, |config| config.lease(lease).retry_timeout(ms(300))).await;
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).retry_timeout(ms(1000))).await;
     let other = env.client_with(|config| config.lease(lease)).await;
     let (barrier, other) = (client.double_barrier("a", 2), other.double_barrier("a", 2));
     for fault in [Fault::Unreachable, Fault::Refuse("LOADING Redis is loading the dataset in memory")] {
@@ -118,7 +118,7 @@ async fn an_outage_that_is_shorter_than_the_lease_breaks_nothing(env: Env) {
         let calls = faults.calls("barrier_heartbeat");
         faults.always("barrier_heartbeat", fault);
         faults.gap();
-        env.sleep(ms(1000)).await;
+        env.sleep(ms(2500)).await;
         assert!(faults.calls("barrier_heartbeat") > calls);
         faults.heal();
         both_leave(&env, one, two).await;
