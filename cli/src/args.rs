@@ -60,8 +60,8 @@ pub(crate) struct Servers {
     pub(crate) url: Option<String>,
 
     /// A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout.
-    // No path, because clap refuses an empty one, as that of an empty variable is.
-    #[arg(long, global = true, env = "BOWLINE_CONFIG", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    // Clap refuses an empty path, and an empty variable is one.
+    #[arg(long, global = true, env = "BOWLINE_CONFIG", value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) config: Option<OsString>,
 
     /// The user on the servers.

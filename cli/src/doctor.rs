@@ -73,7 +73,8 @@ pub(crate) async fn doctor(servers: &Servers, args: &Doctor) -> Result<u8, Failu
     shown.map(|()| worst.code()).map_err(|failure| Failure { code: NOT_KNOWN, ..failure })
 }
 
-/// What is meant so is well, wherever it was found. Wrong settings of this program are not: nothing was found.
+/// What is meant so is well, wherever it was found. Wrong settings of this program cannot be meant so: with them,
+/// nothing was found out.
 fn accepted(mut findings: Vec<Finding>, accepted: &[Check]) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.verdict > Verdict::Ok) {
         let are_settings = (finding.check, finding.verdict) == (Check::Connect, Verdict::Unknown);

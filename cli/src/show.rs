@@ -54,7 +54,8 @@ pub(crate) async fn reader_is_gone() {
     }
 }
 
-/// Writes to the standard error. If nobody reads that any more, or the terminal takes nothing, the exit code tells.
+/// Writes to the standard error. If nobody reads that any more, or the terminal takes no text, only the exit code
+/// tells.
 pub(crate) fn complain(text: &str) {
     // A terminal may be behind for a moment.
     const BEHIND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -63,8 +64,8 @@ pub(crate) fn complain(text: &str) {
     }
 }
 
-/// Whether the standard error takes text within that time. A terminal does not from Ctrl-S to Ctrl-Q, and a write would
-/// keep the only thread, which renews leases.
+/// Whether the standard error takes text within that time. A terminal takes none from Ctrl-S to Ctrl-Q. A write would
+/// block the only thread, which also renews leases.
 pub(crate) fn takes_text(within: Timespec) -> bool {
     let err = stderr();
     let mut asked = [PollFd::new(&err, PollFlags::OUT)];

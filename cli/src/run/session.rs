@@ -107,8 +107,8 @@ impl<'a> Session<'a> {
         why
     }
 
-    /// Ends a command whose watch was dropped. What a command has left behind that ended by itself goes on, as always:
-    /// not after a SIGTERM.
+    /// Ends a command whose watch was dropped. What a command has left behind goes on if the command has ended by
+    /// itself, and not after a SIGTERM.
     pub(super) async fn end(&mut self, hold: &LossSignal) {
         if let Self { run, times, signals, child: Some(child), is_ending } = self
             && (*is_ending || child.ended().is_none() || child.has_got_sigterm())
@@ -179,7 +179,7 @@ async fn end(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, 
 }
 
 /// Waits for a command that could not be ended, until the hold ends: the lock must not be released before. If the
-/// command has ended, and only what it has left could not be ended, a signal ends the wait.
+/// command has ended, and only what it has left could not be ended, another signal ends the wait.
 async fn outlast(run: &Run, child: &mut Child, signals: &mut Signals, times: Times, hold: &LossSignal) {
     let is_over = || hold.reason().is_some() || hold.remaining().is_zero();
     if child.is_gone() {

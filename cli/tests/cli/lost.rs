@@ -237,6 +237,9 @@ fn as_another_user(traces: &Traces) -> Option<(Vec<String>, Vec<String>)> {
     if !rustix::process::geteuid().is_root() {
         let can =
             std::process::Command::new("sudo").args(["-n", "true"]).output().is_ok_and(|ran| ran.status.success());
+        if !can {
+            eprintln!("not checked: needs root or sudo without a password");
+        }
         return can.then(|| (words(&["sudo", "-n"]), words(&["env"])));
     }
     // As sudo: a program that is root, whoever starts it, and becomes root for good.
@@ -249,21 +252,23 @@ fn as_another_user(traces: &Traces) -> Option<(Vec<String>, Vec<String>)> {
     Some((words(&[become_root.to_str().unwrap(), "--reuid", "0", "--clear-groups"]), words(&nobody)))
 }
 
+/// Starts bowline by the words of [`as_another_user`].
+fn start(starter: &[String], server: &Server, arguments: &[&str]) -> std::process::Child {
+    let session = ["setsid", "env", "--default-signal"].into_iter();
+    let starter: Vec<&str> = session.chain(starter.iter().map(String::as_str)).collect();
+    started_by(&starter, &server.url(), arguments).spawn().unwrap()
+}
+
 /// Nobody else can end what it has left.
 #[test]
 fn a_second_signal_ends_the_wait_for_what_a_command_has_left() {
     let (server, traces) = (Server::start(), Traces::new());
-    let Some((elevated, starter)) = as_another_user(&traces) else {
-        eprintln!("not checked: needs root or sudo without a password");
-        return;
-    };
+    let Some((elevated, starter)) = as_another_user(&traces) else { return };
     let (began, go) = (traces.word("began"), traces.word("go"));
     let lasting = format!("echo > {began}; for i in $(seq 3000); do [ -e {go} ] && break; sleep 0.01; done");
     let script = format!("{} sh -c '{lasting}' 2>&- & wait", elevated.join(" "));
-    let starter: Vec<&str> =
-        ["setsid", "env", "--default-signal"].into_iter().chain(starter.iter().map(String::as_str)).collect();
     let arguments = ["run", "a", "--kill-after", "100ms", "--", "sh", "-c", &script];
-    let mut run = started_by(&starter, &server.url(), &arguments).spawn().unwrap();
+    let mut run = start(&starter, &server, &arguments);
     traces.until("began");
     let bowline = Pid::from_child(&run);
     kill_process(bowline, Signal::TERM).unwrap();
@@ -282,10 +287,7 @@ fn a_second_signal_ends_the_wait_for_what_a_command_has_left() {
 #[test]
 fn a_lock_is_held_while_a_command_lives_that_cannot_be_ended() {
     let (server, traces) = (Server::start(), Traces::new());
-    let Some((elevated, starter)) = as_another_user(&traces) else {
-        eprintln!("not checked: needs root or sudo without a password");
-        return;
-    };
+    let Some((elevated, starter)) = as_another_user(&traces) else { return };
     let (began, go) = (traces.word("began"), traces.word("go"));
     // Nobody else can end it, and it must not keep the messages' reader waiting.
     let script = format!(
@@ -293,9 +295,7 @@ fn a_lock_is_held_while_a_command_lives_that_cannot_be_ended() {
     );
     let options = ["run", "a", "--at-most", "100ms", "--kill-after", "100ms", "--lease", "6s", "--"];
     let command: Vec<&str> = elevated.iter().map(String::as_str).chain(["sh", "-c", &script]).collect();
-    let starter: Vec<&str> =
-        ["setsid", "env", "--default-signal"].into_iter().chain(starter.iter().map(String::as_str)).collect();
-    let mut run = started_by(&starter, &server.url(), &[&options[..], &command].concat()).spawn().unwrap();
+    let mut run = start(&starter, &server, &[&options[..], &command].concat());
     traces.until("began");
     // It says so, and then waits.
     let mut err = BufReader::new(run.stderr.take().unwrap());
