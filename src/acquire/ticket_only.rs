@@ -4,8 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
-
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::wait::{Asked, LastFailure, Waiter, end_of, in_time, timed_out};
 use crate::context::Context;
@@ -122,11 +120,11 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
             }
             Asked::Answered(Acquired::Absent { now }) => {
                 context.observe(now);
-                // An earlier copy may have waited for a latch that has ended since. A message may have told how.
-                let ended =
-                    waiter.attempt.may_be_done.then(|| waiter.decided().now_or_never().unwrap_or(Outcome::Gone));
-                let open = Outcome::Granted { token: Token::NONE, counted_from: sent };
-                return Ok(Known::Over(ended.unwrap_or(open)));
+                // An earlier copy may have waited for a latch that has ended since, counted down or not.
+                return Ok(Known::Over(match waiter.attempt.may_be_done {
+                    true => Outcome::Gone,
+                    false => Outcome::Granted { token: Token::NONE, counted_from: sent },
+                }));
             }
             // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the
             // server's clock.

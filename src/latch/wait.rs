@@ -19,8 +19,8 @@ use crate::runtime::Executor;
 /// # Errors
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid or the timeout is zero. Nothing was sent.
-/// - [`Lost`](ErrorKind::Lost): the latch ended during the wait, and may not have been counted down; or the answer to
-///   a request was lost, and there is no latch any more.
+/// - [`Lost`](ErrorKind::Lost): the latch ended during the wait, and may not have been counted down. Also if the answer
+///   to a request was lost, and the next one finds no latch.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
 ///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). Other errors of the server are returned at once.
 /// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.

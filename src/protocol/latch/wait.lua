@@ -2,8 +2,8 @@
 -- KEYS: latch tickets calls
 -- ARGV: attempt_id ticket_ttl_ms not_after_ms
 -- Reply: OPEN now | NONE now | QUEUED ttl_ms now | STALE now
--- OPEN: it has been counted down. NONE: there is none. Nobody waits then, but an earlier copy of the call may have
--- waited for one that has ended. ttl_ms is what is left of the latch.
+-- OPEN: the latch has been counted down. NONE: there is no latch, and the call does not wait. If an earlier copy of the
+-- call has waited, its latch has ended since, counted down or not. ttl_ms is what is left of the latch.
 
 local latch, tickets = KEYS[1], KEYS[2]
 local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
