@@ -28,11 +28,17 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{AheadArgs, Place};
 use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::Ticket;
+use crate::protocol::ticket::{Claim, Ticket};
 
 /// The most tickets of a cohort that go with a request. The server takes the rest for tickets of others. As many
 /// members may have asked at the same time as the limit of the semaphore allows.
 const MOST_OWN: usize = 100;
+
+/// What a ticket asks for that is queued ahead: the small budget of every waiter. A larger budget is granted only at
+/// once, while no other client waits.
+pub(super) fn amount_to_queue(claim: Claim) -> u32 {
+    amount_to_hand_off(claim, false)
+}
 
 /// A request for the next budget of a hold, sent before the present budget is used up.
 #[derive(Clone, Debug)]
@@ -66,8 +72,7 @@ impl Ask {
     pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs<'_> {
         let (kind, budget) = (self.keys.kind, self.budget.next());
         let place = self.attempt.map_or(Place::Has(&self.own), |attempt| {
-            // Only a budget that is granted at once may be larger, because nobody else waits then.
-            Place::Next(kind.ticket(attempt, self.lease, amount_to_hand_off(kind.claim(self.amount), false)))
+            Place::Next(kind.ticket(attempt, self.lease, amount_to_queue(kind.claim(self.amount))))
         });
         AheadArgs { held: self.held, known: self.budget.known(), lease: self.lease, budget, place, not_after }
     }

@@ -116,13 +116,13 @@ impl Attempt {
         matches!(self.keys.kind, Kind::Inside { .. })
     }
 
-    /// The end of the lease, if the ticket has one. It counts as that of a hold: from the last request that was
+    /// The end of the lease, if the ticket has one. As the lease of a hold, it counts from the last request that was
     /// answered.
     pub(super) fn lease_ends(&self) -> Option<Instant> {
         self.has_lease().then(|| deadline(self.counted_from, ticket_ttl(self.lease)))
     }
 
-    /// When the ticket fails if the server has answered no heartbeat since `since`, and answers none before.
+    /// When the ticket fails, if the server has answered no heartbeat since `since` and goes on like that.
     pub(super) fn give_up(&self, since: Instant, failure: &Failure, retry_timeout: Duration) -> Instant {
         let lease_ends = self.lease_ends().filter(|_| failure.kind().is_retryable());
         (since + retry_timeout).max(lease_ends.unwrap_or(since))

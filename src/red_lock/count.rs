@@ -20,7 +20,7 @@ impl Validity {
     }
 }
 
-/// Whether a vote counts that counts from that time on.
+/// Whether the time has come from which a vote counts. `None`: it counts at once.
 pub(super) fn has_come(from: Option<Instant>, now: Instant) -> bool {
     from.is_none_or(|from| from <= now)
 }

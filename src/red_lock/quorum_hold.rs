@@ -36,6 +36,11 @@ impl Slot {
         Self { vote: Some(Arc::new(vote)), from }
     }
 
+    /// Whether the time has come from which the vote counts.
+    fn counts(&self, now: Instant) -> bool {
+        has_come(self.from, now)
+    }
+
     /// The time in which the vote counts. `None` if it is lost.
     pub(super) fn validity(&self) -> Option<Validity> {
         let until = self.vote.as_ref()?.hold.deadline()?;
@@ -153,11 +158,6 @@ impl QuorumHold {
         deadline(slots.len(), slots.iter().filter_map(Slot::validity), now)
     }
 
-    /// Whether the vote of the master counts, if the hold has it.
-    fn counts(&self, master: usize, now: Instant) -> bool {
-        has_come(lock(&self.slots)[master].from, now)
-    }
-
     /// The votes with their masters: those that an extension needs, and those that do not count yet or are of masters
     /// that are down, which it needs only if the others are no majority.
     fn needed_and_spare(&self, now: Instant) -> [Vec<(usize, Arc<HoldOwner>)>; 2] {
@@ -165,7 +165,7 @@ impl QuorumHold {
         let slots = lock(&self.slots);
         let votes = slots.iter().enumerate().filter_map(|(n, slot)| Some((n, slot.vote.clone()?)));
         let (counted, mut others): (Vec<_>, Vec<_>) =
-            votes.partition(|(n, _)| all[*n].is_up() && has_come(slots[*n].from, now));
+            votes.partition(|(n, _)| all[*n].is_up() && slots[*n].counts(now));
         if counted.len() >= majority(all.len()) {
             return [counted, others];
         }
@@ -253,7 +253,8 @@ impl Ends for QuorumHold {
             }
             check_not_lost(&self.hold, OPERATION, now)?;
             let prolonged = needed.iter().zip(&extended).filter(|(_, extended)| matches!(extended, Some(Ok(()))));
-            if prolonged.filter(|((n, _), _)| self.counts(*n, now)).count() >= majority(masters.all.len()) {
+            if prolonged.filter(|((n, _), _)| lock(&self.slots)[*n].counts(now)).count() >= majority(masters.all.len())
+            {
                 return Ok(());
             }
             Err(self.error(ErrorKind::Unavailable, OPERATION).with_reason("too few masters have prolonged the lease"))

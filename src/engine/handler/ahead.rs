@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::cohort::budget::{HandoffBudget, Spent, amount_to_hand_off};
 use crate::cohort::id::CohortId;
 use crate::cohort::members::Change;
-use crate::engine::ahead::{Ahead, Ask};
+use crate::engine::ahead::{Ahead, Ask, amount_to_queue};
 use crate::engine::attempt::{Attempt, Queued};
 use crate::engine::cleanup::Cleanup;
 use crate::engine::handler::attempt::AttemptHandler;
@@ -119,7 +119,7 @@ impl Assets<'_> {
         let is_time = budget.is_half_spent() || claim.is_exclusive() && budget.is_half_used(now);
         if may_ask && is_time && self.aheads.get(hold.id.n).is_none() {
             let attempt = claim.is_exclusive().then(|| {
-                let attempt = Attempt::new(&hold.keys, amount_to_hand_off(claim, false), hold.lease, now);
+                let attempt = Attempt::new(&hold.keys, amount_to_queue(claim), hold.lease, now);
                 self.attempts.open(attempt, |n| self.holds.is_held(n))
             });
             self.aheads.begin(Ask::new(&hold, budget, attempt));

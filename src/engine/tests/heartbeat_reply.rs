@@ -153,8 +153,8 @@ fn without_a_retry_timeout_only_the_tickets_of_the_heartbeat_fail() {
     assert!(setup.outcome(asked).is_ready() && setup.outcome(other).is_pending());
 }
 
-/// Somebody counts on its lease, as on that of a hold: from the last request that was answered. A refusal that no retry
-/// mends is no outage.
+/// As the lease of a hold, it counts from the last request that was answered. A refusal that no retry mends is no
+/// outage.
 #[test]
 fn a_party_inside_waits_for_an_answer_for_as_long_as_its_lease() {
     let retry_timeout = Duration::from_millis(1);

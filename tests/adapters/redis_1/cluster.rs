@@ -78,6 +78,11 @@ fn a_cluster_that_gives_no_answer_or_refuses() {
         let poor = vec![cluster.node(0).url().replace("://", "://poor:p@")];
         let error = connect(executor.clone(), poor, Some(0)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        admin(cluster.node(0), &["ACL", "SETUSER", "poor", "+eval", "-pexpire"]);
+        let poor = vec![cluster.node(0).url().replace("://", "://poor:p@")];
+        let error = connect(executor.clone(), poor, Some(0)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        assert_eq!(cluster.node(0).keys(), [""; 0], "none that would not expire");
 
         let builder = ClusterClientBuilder::new(urls(&cluster)).retries(0);
         let connection = builder.build().unwrap().get_async_connection().await.unwrap();

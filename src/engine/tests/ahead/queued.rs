@@ -21,7 +21,8 @@ fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
     cohort.ends(&hold);
 }
 
-/// A budget that is granted at once may be larger, because nobody else waits then.
+/// The cohort has used up its budget early. The next budget is larger if it is granted at once, and small if the ticket
+/// has to wait.
 #[test]
 fn a_ticket_queued_ahead_asks_for_no_more_than_others_may_have() {
     let mut cohort = cohort(Kind::Lock, 4);
