@@ -35,8 +35,8 @@ pub use guard::MultiGuard;
 /// - The acquisition is not one step. The first ones are held, and block others, while the acquisition waits for the
 ///   next one. Set a [`timeout`](Acquire::timeout), and do not mix names in high demand with names that are held for
 ///   long.
-/// - A future that has acquired the first ones, and is neither polled nor dropped, holds them until it is. Its timeout
-///   does not pass meanwhile.
+/// - A future that has acquired the first ones holds them until it is polled again or dropped. Its timeout passes only
+///   while it is polled.
 /// - A program that already holds one of the names, or another name, and then acquires several, can still deadlock with
 ///   others. Acquire all of them at once, or set a timeout.
 /// - Primitives of the same kind, name and prefix on different servers are acquired in the order in which they are

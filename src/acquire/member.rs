@@ -100,8 +100,8 @@ impl<'a> Member<'a> {
         outlives
     }
 
-    /// Whether a failure of those that have had no usable answer since `since` is none of this member: it joined later,
-    /// and has time left to ask.
+    /// Whether the member asks by itself after others have failed that had no usable answer since `since`: it joined
+    /// later, and has time left.
     fn asks_by_itself(&self, error: &Error, since: Instant, now: Instant) -> bool {
         let has_time = |joined| now < joined + self.context.patience();
         self.joined > since && self.left_by(error).is_none_or(has_time)

@@ -28,8 +28,9 @@ type Presence = Shared<BoxFuture<'static, Result<Token>>>;
 
 /// A party inside a [`DoubleBarrier`](crate::DoubleBarrier), returned by
 /// [`enter`](crate::DoubleBarrier::enter). The client keeps its lease until it has left. While the server gives no
-/// usable answer, the party stays inside until the lease ends, which lasts from the last request that was answered, for
-/// 30 minutes at most; or for the [`retry_timeout`](crate::ConfigBuilder::retry_timeout), if that ends later.
+/// usable answer, the party stays inside until its lease ends, or until the
+/// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) is over if that is later. The lease counts from the last
+/// request that was answered, and is 30 minutes at most.
 ///
 /// # Dropping
 /// A drop breaks the generation for all others, in the background, unless it has ended. [`leave`](Self::leave) ends it

@@ -196,7 +196,7 @@ fn the_time_of_a_member_counts_from_when_it_joined() {
     }
 }
 
-/// A request of its own would be given up before it is sent, and the error would not say what is wrong.
+/// Without time, a request of its own is not sent. Its error would not say what is wrong.
 #[test]
 fn a_member_without_time_left_fails_as_those_before_it() {
     for is_queued in [false, true] {

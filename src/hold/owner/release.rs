@@ -23,8 +23,9 @@ pub(crate) enum With {
     Outcome(RunEnd),
 }
 
-/// Whether a request began after the end of the lease. That it finds no hold does not make a hold lost whose release
-/// began in time. By value, because what is borrowed is kept while the answer is awaited.
+/// Whether a request began after the end of the lease. Such a request finds no hold even if nothing went wrong. So a
+/// release that began in time is no loss then. The arguments are taken by value, because the caller's future would keep
+/// what is borrowed.
 pub(in crate::hold) fn is_late(sent: Instant, ends: Option<Instant>) -> bool {
     ends.is_some_and(|ends| sent >= ends)
 }

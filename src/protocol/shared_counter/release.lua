@@ -25,7 +25,8 @@ if known == '0' then
 end
 if is_late() then return {'STALE', now} end
 if taken == 'unknown' then permits = tonumber(known or 0) end
--- Permits have no lease, so a full server must take them back: behind a write that needs no memory, it accepts all.
+-- Permits have no lease, so a full server must take them back. After a write that needs no memory, a server accepts all
+-- writes of the script.
 if permits >= 0 then takes_writes(counter) end
 if permits == 0 then
   remember('0')

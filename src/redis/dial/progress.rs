@@ -175,8 +175,8 @@ struct Watched {
 }
 
 impl Watched {
-    /// A write may notice earlier than the reader that the server has hung up. Until the protocol is known, it counts
-    /// as done: the reader meets the end of the stream as well, and before it what the server has said.
+    /// A write may notice earlier than the reader that the server has hung up. Until the protocol is known, such a
+    /// write counts as done. The reader then finds what the server has said, and the end of the stream behind it.
     fn written<T>(&self, written: Poll<io::Result<T>>, done: T) -> Poll<io::Result<T>> {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match written {
