@@ -180,10 +180,6 @@ impl Step<'_> {
         }
         let id = arg(&self.call, 0);
         let [before, after] = [self.before, self.after].map(|view| view.hold(id).map(|hold| hold.token));
-        let known = number(&self.call, 1);
-        if self.word == "GRANTED" && after.is_some_and(|token| token <= known) {
-            return Some(format!("I2 {id} has a budget from {after:?} on, and uses one from {known} on"));
-        }
         if before == after || after.is_none() {
             return None;
         }
