@@ -45,7 +45,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Ac
     }
     loop {
         news.asks();
-        let own = u64::from(context.channels.is_subscribed(channel));
+        let own = u64::from(context.channels.hears(channel));
         let answer = ask::ask(request, waiter).await?;
         context.channels.set_tried(Announced::of(request.keys.kind));
         let rest = match answer {

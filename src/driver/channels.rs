@@ -103,6 +103,12 @@ impl Channels {
     pub(crate) fn is_subscribed(&self, name: &str) -> bool {
         self.shared.look(name, |channel| channel.is_some_and(|channel| channel.is_open()))
     }
+
+    /// Whether the server counts the client as a listener of the channel, as far as is known. After a gap, that is not
+    /// known before the next message.
+    pub(crate) fn hears(&self, name: &str) -> bool {
+        self.shared.look(name, |channel| channel.is_some_and(Channel::hears))
+    }
 }
 
 impl Drop for Channels {

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use crate::faulty::{Fault, Faults, Messages, faulty_client};
 use crate::scene::ms;
 use crate::support::env::{Env, TestClient, on_every_runtime};
+use crate::support::proxy::Proxy;
 
 on_every_runtime! {
     an_acquisition_survives_lost_requests_and_answers,
@@ -22,6 +23,7 @@ on_every_runtime! {
     a_lost_message_costs_the_rest_of_the_lease,
     a_new_subscription_makes_up_for_a_lost_message,
     a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own,
+    a_cohort_whose_subscription_is_down_leaves_the_lock_to_other_clients,
     a_release_by_force_without_an_answer_is_not_repeated,
     without_the_right_to_the_channel_nothing_is_acquired,
     a_refused_subscription_fails_the_acquisition,
@@ -160,6 +162,46 @@ async fn a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own(env:
     faults.messages(Messages::Pass);
     lock.lock().await.unwrap().release().await.unwrap();
     env.soon("it hears the next one", other).await.unwrap();
+}
+
+/// The server counts one listener of the message. It is not the cohort, whose subscription has no socket.
+async fn a_cohort_whose_subscription_is_down_leaves_the_lock_to_other_clients(env: Env) {
+    let other = other(&env).await;
+    let proxy = Proxy::start(env.server().port());
+    let client = env.client_at(&proxy.url(), |config| config.lease(HOUR).handoff_time(ms(10_000))).await.unwrap();
+    let lock = client.redisson().lock("a");
+    let held = other.redisson().lock("a").lock().await.unwrap();
+    let first = env.spawn({
+        let lock = lock.clone();
+        async move { lock.lock().await }
+    });
+    env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    let members: Vec<_> = (0..40)
+        .map(|_| {
+            let lock = lock.clone();
+            env.spawn(async move { lock.lock().await?.release().await })
+        })
+        .collect();
+    env.eventually("all wait", async || client.stats().waiting == 41).await;
+    held.release().await.unwrap();
+    let held = env.soon("the first member", first).await.unwrap();
+    let waiting = env.spawn({
+        let lock = other.redisson().lock("a");
+        async move { lock.lock().await?.release().await }
+    });
+    env.eventually("both listen", async || env.listeners("redisson_lock__channel:{a}") == 2).await;
+    proxy.refuse(true);
+    let dialed = proxy.accepted();
+    env.redis::<i64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    env.eventually("the client dials in vain", async || proxy.accepted() > dialed).await;
+    env.eventually("the other one listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
+    let begun = env.now();
+    held.release().await.unwrap();
+    for member in members {
+        env.soon("it is served", member).await.unwrap();
+    }
+    assert!(env.now() - begun >= OWN_MESSAGE, "others were left no time");
+    env.soon("the other client", waiting).await.unwrap();
 }
 
 /// As long as a cohort waits for its own message.

@@ -22,7 +22,7 @@ pub(crate) struct Heard {
 impl Heard {
     /// Whether no message is missed from now on.
     pub(crate) fn is_subscribed(&self) -> bool {
-        matches!(self.subscription, Subscription::Open)
+        matches!(self.subscription, Subscription::Open { .. })
     }
 
     /// Whether the user lacks a right to subscribe the channel, or to watch the key.

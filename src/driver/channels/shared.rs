@@ -52,14 +52,21 @@ pub(super) struct Channel {
 #[derive(Clone, Debug)]
 pub(super) enum Subscription {
     Begins,
-    Open,
+    /// `hears`: a message has come since the last gap, if there was one. Until then, the socket may be down.
+    Open {
+        hears: bool,
+    },
     /// There is none now. It is tried again, unless the connection is closed.
     Failed(ConnectionError),
 }
 
 impl Channel {
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.subscription, Subscription::Open)
+        matches!(self.subscription, Subscription::Open { .. })
+    }
+
+    pub(super) fn hears(&self) -> bool {
+        matches!(self.subscription, Subscription::Open { hears: true })
     }
 }
 
@@ -80,7 +87,12 @@ impl Shared {
 
     /// Something may have changed.
     pub(super) fn add_news(&self, name: &str) {
-        self.change(name, |channel| channel.news += 1);
+        self.change(name, |channel| {
+            channel.news += 1;
+            if let Subscription::Open { hears } = &mut channel.subscription {
+                *hears = true;
+            }
+        });
     }
 
     /// What was released before the subscription is not announced on it, so that its beginning is news.
@@ -115,7 +127,7 @@ impl Shared {
             };
             match subscribed.await {
                 Ok(mut notices) => {
-                    self.set(name, Subscription::Open);
+                    self.set(name, Subscription::Open { hears: true });
                     while let Some(notice) = notices.next().await {
                         match notice {
                             // What the message says does not matter: whoever waits asks the server.
@@ -123,7 +135,7 @@ impl Shared {
                             Notice::Message(_) => self.add_news(name),
                             Notice::Gap if self.inbox.is_some() && mutant::on(Mutant::WatchGapIgnored) => {}
                             // After a refusal, it is subscribed again.
-                            Notice::Gap => self.set(name, Subscription::Open),
+                            Notice::Gap => self.set(name, Subscription::Open { hears: false }),
                             Notice::Refused(refusal) => {
                                 // Who watches a key does not wait for a grant.
                                 if self.inbox.is_none() {
