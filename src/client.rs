@@ -33,11 +33,14 @@ use crate::stats::Stats;
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
 ///
 /// On one server, a client has one connection for commands, one connection for its subscription, and two background
-/// tasks, one for leases and one for messages. Their number does not grow with the number of locks. In a cluster it has
-/// up to two connections to each master. Each name that [`changes`](crate::Lock::changes) watches, and each number of
-/// replicas in [`acknowledged_by`](crate::Acquire::acknowledged_by), needs one more. `connect` of a runtime's module
-/// makes a client, such as `bowline::tokio::connect(url)`. [`Client::connect`] makes one from any executor and
-/// connection.
+/// tasks, one for leases and one for messages. Their number does not grow with the number of locks. Behind sentinels
+/// it also has one connection to each sentinel, up to 16. In a cluster it has up to two to each master. It needs one
+/// more for each name that [`changes`](crate::Lock::changes) watches, for each number of replicas in
+/// [`acknowledged_by`](crate::Acquire::acknowledged_by), and for each name [shared with Java](Self::redisson) that it
+/// waits for.
+///
+/// `connect` of a runtime's module makes a client, such as `bowline::tokio::connect(url)`. [`Client::connect`] makes
+/// one from any executor and connection.
 ///
 /// # Dropping
 /// The tasks end and the connections close when the last clone, primitive and guard of the client is dropped.

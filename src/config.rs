@@ -212,7 +212,7 @@ impl ConfigBuilder {
     /// client therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see
     /// [`Client::connect`](crate::Client::connect). A program that starts again must not use the identity of its last
     /// run either. It numbers its calls from the start, and the server would take them for late copies of calls that it
-    /// remembers: for some minutes, and by a [`Once`](crate::Once) for 65 minutes, or two periods if they are longer.
+    /// remembers: for some minutes, and by a [`Once`](crate::Once#redis-keys) for longer.
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
@@ -226,7 +226,7 @@ impl ConfigBuilder {
     /// [`Election::label`](crate::Election::label). If an acquisition with a [timeout](crate::Acquire::timeout) of 100
     /// ms or more times out, its [error](crate::Error) says who held the name shortly before, and how many were before
     /// it in the queue. For that, it sends two commands when nine tenths of its timeout are over, or 1 s before the
-    /// end. Of more than 16 that would ask at the same time, only 16 do. A `RedLock` does not ask.
+    /// end if that is later. Of more than 16 that would ask at the same time, only 16 do. A `RedLock` does not ask.
     ///
     /// The client stores its label when it connects, and then every 5 min: one command. A label that the server has
     /// lost, in a failover for example, is therefore missing for up to 5 min. It is removed when the client is closed

@@ -51,7 +51,7 @@ use crate::revoke::{Whose, take_from};
 ///
 /// # Redis keys
 /// - `<prefix>:lock:{<name>}`, the hold, expires with the lease.
-/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
+/// - `...:queue` and `...:tickets`, the waiters, expire 45 min to 1 h after the last heartbeat.
 /// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is
 ///   later.
 ///

@@ -68,7 +68,8 @@ const CLOCKS_DIFFER: u64 = 10_000;
 ///
 /// # Redis keys
 /// - `<prefix>:once:{<name>}`, the hold of the run, expires with its lease.
-/// - `...:fence`, what is known of the last run, expires after two periods, or 65 min if that is longer.
+/// - `...:fence`, what is known of the last run, expires after two periods, 65 min or twice the lease,
+///   whichever is longest.
 ///
 /// # Examples
 /// ```no_run
@@ -136,6 +137,9 @@ impl Once {
     ///   was sent.
     /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done, or it lasted for longer than
     ///   [`at_most`](Self::at_most). The work was stopped where it awaits. Another run may have begun.
+    /// - [`Unacknowledged`](ErrorKind::Unacknowledged): too few replicas have the beginning of the run in time. The
+    ///   work is not called, and the run ends.
+    /// - [`Closed`](ErrorKind::Closed): the client was closed.
     /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the end of the run found something
     ///   that bowline did not write.
     /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused) and other errors of the server before

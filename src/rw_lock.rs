@@ -55,7 +55,7 @@ mod state;
 ///
 /// # Redis keys
 /// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
-/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
+/// - `...:queue` and `...:tickets`, the waiters, expire 45 min to 1 h after the last heartbeat.
 /// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is
 ///   later; after a grant to a reader up to 5 min earlier.
 ///

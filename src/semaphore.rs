@@ -57,7 +57,7 @@ pub const MAX_PERMITS: u32 = WRITE - 1;
 /// # Redis keys
 /// - `<prefix>:sem:{<name>}` and `...:leases`, the permits, expire with the longest lease, or 24 h after the last use
 ///   if a limit is stored.
-/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
+/// - `...:queue` and `...:tickets`, the waiters, expire 45 min to 1 h after the last heartbeat.
 ///
 /// # Examples
 /// ```no_run

@@ -38,7 +38,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "run" -d 'Runs a com
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "watch" -d 'Shows who gets a name and who loses it, as it happens, until it is stopped. The user needs the right +client|tracking'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Takes a lock, its readers and writer, or permits from the holders, at most 1,000 holds a call. The holders are told, and may act until then. Exits with 1 if nothing is held'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
@@ -184,9 +184,9 @@ complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_se
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -l key -d 'The key of the client\'s own certificate, in PEM' -r
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "wait" -d 'Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -238,9 +238,9 @@ complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from delete" -l key -d 'The key of the client\'s own certificate, in PEM' -r
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from delete" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "wait" -d 'Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -254,7 +254,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand ping" -l key -d 'The key
 complete -c bowline -n "__fish_bowline_using_subcommand ping" -l prefix -d 'The start of all keys. Programs with another prefix do not see these locks. The default is bowline' -r
 complete -c bowline -n "__fish_bowline_using_subcommand ping" -l json -d 'Writes JSON, one document. Times are in milliseconds'
 complete -c bowline -n "__fish_bowline_using_subcommand ping" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l lease -d 'The shortest lease in use, which a failover should not outlast' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l lease -d 'The shortest lease in use, which a failover should not outlast: 100 ms to 24 h. Of use in a cluster only' -r
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l accept -d 'Accepts what this check finds: replicas, persistence and so on. May be given several times' -r -f -a "connect\t''
 rights\t''
 reachable\t''
@@ -292,7 +292,7 @@ once\t''
 election\t''
 rate\t''
 redlock\t''"
-complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'How often the servers are asked: every 100 ms at most' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'The time from one question to the servers to the next: 100 ms or more' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l username -d 'The user on the servers' -r
@@ -324,7 +324,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_see
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "inspect" -d 'Shows who holds a name and who waits for it. Exits with 1 if the name is not in use'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "watch" -d 'Shows who gets a name and who loses it, as it happens, until it is stopped. The user needs the right +client|tracking'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "ls" -d 'Lists the names that are in use. The user needs the rights +scan and +info'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then. Exits with 1 if nothing is held'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "release" -d 'Takes a lock, its readers and writer, or permits from the holders, at most 1,000 holds a call. The holders are told, and may act until then. Exits with 1 if nothing is held'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "deadlocks" -d 'Finds clients that wait for each other. Exits with 1 if there are any'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "leader" -d 'Shows who leads in an election. Exits with 1 if nobody leads'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "latch" -d 'Sets, counts down, waits for and shows latches'
@@ -334,8 +334,8 @@ complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_see
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "completions" -d 'Writes the completions for a shell'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "generate" -d 'Writes the man pages and all completions into a folder, for packages'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'

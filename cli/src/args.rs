@@ -135,6 +135,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
+/// A time that is more than nothing.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|time| if time.is_zero() { Err("more than 0s".to_owned()) } else { Ok(time) })
+}
+
 /// The numbers of a time, each with its unit.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut last) = (Vec::new(), 0, ' ');

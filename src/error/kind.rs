@@ -29,10 +29,11 @@ pub enum ErrorKind {
     /// read and to write the same one.
     WouldDeadlock,
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it
-    /// ended, and may not have been counted down.
+    /// ended, and may not have been counted down. For a party at a barrier: the server has lost the barrier.
     Lost,
-    /// The generation of a [`Barrier`](crate::Barrier) was broken: a party stopped waiting, its lease ended, or an
-    /// operator [reset](crate::Barrier::reset) the barrier. The message says which.
+    /// The generation of a [`Barrier`](crate::Barrier) or a [`DoubleBarrier`](crate::DoubleBarrier) was broken: a party
+    /// stopped waiting or dropped its [`Inside`](crate::Inside), its lease ended, or an operator
+    /// [reset](crate::Barrier::reset) the barrier. The message says which.
     Broken,
     /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is
     /// released in the background.
@@ -52,7 +53,8 @@ pub enum ErrorKind {
     Certificate,
     /// The key holds a value of another type, which bowline did not write.
     WrongType,
-    /// The server is too old, lacks a command, or is not Redis. Or only one side of the connection uses TLS.
+    /// The server is too old, lacks a command, or is not Redis. Only one side of the connection uses TLS. Or the
+    /// operation is not offered over this kind of connection, or by a [`RedLock`](crate::RedLock).
     Unsupported,
     /// The server sent a reply that no script of bowline produces.
     Protocol,
@@ -116,7 +118,7 @@ impl ErrorKind {
             Self::Denied => "the server denied access",
             Self::Certificate => "TLS failed",
             Self::WrongType => "the key holds a value of another type",
-            Self::Unsupported => "the server does not support this",
+            Self::Unsupported => "this is not supported",
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
             Self::OtherMasters => "another set of masters is in use",

@@ -1,10 +1,12 @@
 //! Extending a fixed lease.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::engine::lease::{Loss, Term, answer_within};
+use crate::context::Context;
+use crate::engine::lease::{Hold, Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::protocol::dispatch::Failure;
@@ -12,8 +14,8 @@ use crate::protocol::renewed::HoldState;
 
 const OPERATION: &str = "extend";
 
-/// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last
-/// longer in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
+/// Extends the fixed lease of a hold, also of one by votes. If the future is dropped, the hold may last longer in Redis
+/// than its guard counts. It still ends there when the guard is released or the lease expires.
 pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     let (context, hold) = (owned.context(), &owned.hold);
     let named = |error: Error| error.with_name(&hold.keys.name);
@@ -25,6 +27,12 @@ pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     if let Some(quorum) = owned.quorum() {
         return quorum.extend(lease).await;
     }
+    extend_alone(context, hold, lease).await
+}
+
+/// Repeats the request until the server has answered or the hold is lost. The hold may be released meanwhile.
+pub(crate) async fn extend_alone(context: &Context, hold: &Arc<Hold>, lease: Duration) -> Result<()> {
+    let named = |error: Error| error.with_name(&hold.keys.name);
     let unacknowledged = |replicas: u32| {
         let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);
         named(Error::because(ErrorKind::Unacknowledged, OPERATION, reason))

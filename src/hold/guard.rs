@@ -171,6 +171,8 @@ macro_rules! guards {
             ///   lock.
             /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the lease is out of range, or the watchdog renews
             ///   the hold. Nothing was sent.
+            /// - [`Unacknowledged`](crate::ErrorKind::Unacknowledged): too few replicas have the longer lease in time.
+            ///   The guard keeps its previous lease.
             /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
             ///   errors of the server: the guard keeps its previous lease.
             ///

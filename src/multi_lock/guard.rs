@@ -50,8 +50,8 @@ impl MultiGuard {
         &self.label
     }
 
-    /// The names, in the order in which they were acquired: locks, read-write locks, semaphores, and each kind by name.
-    /// A primitive that was named twice appears once.
+    /// The names, in the order in which they were acquired: locks, read-write locks, semaphores, names of a
+    /// [`RedLock`](crate::RedLock), and each kind by name and prefix. A primitive that was named twice appears once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.holds.iter().map(|owned| &*owned.hold.keys.name)
     }
@@ -149,8 +149,9 @@ impl MultiGuard {
         self.holds.keep()
     }
 
-    /// Releases all holds at the same time, the last acquired first, and waits until the server has confirmed all of
-    /// them. Holds that are shared with other guards of one [`Holder`](crate::Holder) stay.
+    /// Releases all holds, and waits until the server has confirmed all of them. The releases begin in the reverse
+    /// order of the acquisitions, and none waits for another. Holds that are shared with other guards of one
+    /// [`Holder`](crate::Holder) stay.
     ///
     /// # Errors
     /// Those of [`LockGuard::release`](crate::LockGuard::release), with the name that failed:

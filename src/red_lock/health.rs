@@ -141,9 +141,9 @@ impl Masters {
         if !self.all[n].begin_check(pause.and_then(|pause| now.checked_sub(pause)), now) {
             return;
         }
-        let masters = self.clone();
+        // Made here: the runtime may drop the task before its first poll.
+        let checked = Checked { masters: self.clone(), n };
         self.executor().spawn(Box::pin(async move {
-            let checked = Checked { masters, n };
             let masters = &checked.masters;
             match masters.probe(n, masters.settings.node_timeout).await {
                 Ok(()) => drop(masters.changed.notify(usize::MAX)),

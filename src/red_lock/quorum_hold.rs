@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, ready};
 
 use crate::engine::lease::{Hold, Loss, Whole};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::extend::extend;
+use crate::hold::extend::extend_alone;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
@@ -238,11 +238,13 @@ impl Ends for QuorumHold {
             let (sent, limit) = (masters.now(), masters.node_timeout(lease));
             let [needed, spare] = self.needed_and_spare(sent);
             for (_, vote) in spare {
-                let executor = masters.executor().clone();
-                let extended = async move { drop(timeout(&executor, limit, extend(&vote, lease)).await) };
+                // Without the owner of the vote, which a release meanwhile must have for itself.
+                let (executor, context, hold) = (masters.executor().clone(), vote.context().clone(), vote.hold.clone());
+                let extended =
+                    async move { drop(timeout(&executor, limit, extend_alone(&context, &hold, lease)).await) };
                 masters.executor().spawn(Box::pin(extended));
             }
-            let extended = needed.iter().map(|(_, vote)| extend(vote, lease));
+            let extended = needed.iter().map(|(_, vote)| extend_alone(vote.context(), &vote.hold, lease));
             let extended = together(masters.executor(), limit, extended).await;
             for ((n, vote), _) in needed.iter().zip(&extended).filter(|(_, answer)| answer.is_none()) {
                 masters.set_silent(*n, &vote.hold.keys, None, (sent, limit));

@@ -25,7 +25,7 @@ pub(super) use self::source::LoginSource;
 /// client has several connections, so the provider may get a refused login that it no longer keeps.
 ///
 /// A login that says [for how long it is valid](Login::valid_for) is renewed on the living connection, by `AUTH`, when
-/// a quarter of that time is left. An attempt takes at most an eighth of that time, but not less than 100 ms and not
+/// 25 to 35 % of that time are left. An attempt takes at most an eighth of that time, but not less than 100 ms and not
 /// more than 10 s. If it fails, it is tried again, with growing pauses, for as long as the server keeps the connection.
 ///
 /// The calls run in tasks of the client's runtime. Code that needs the tokio runtime works in a client of

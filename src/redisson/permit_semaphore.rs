@@ -46,8 +46,9 @@ use crate::redisson::changed::{changed, give};
 ///   program calls `expire` on the semaphore.
 /// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout) and 1 s after an acquisition was cancelled, after a
-///   guard was dropped, or after a permit was released that had been asked for more than once; and one
-///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout) later after the other calls.
+///   guard was dropped, or after a permit was released that had been asked for more than once; one
+///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout) later after [`release_id`](Self::release_id); and one
+///   `retry_timeout` and one `command_timeout` after the other calls.
 ///
 /// # Examples
 /// ```no_run

@@ -19,7 +19,8 @@ impl WriteGuard {
     /// stays a writer's until all of them are gone.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unacknowledged`](crate::ErrorKind::Unacknowledged),
+    /// [`Closed`](crate::ErrorKind::Closed), [`Unavailable`](crate::ErrorKind::Unavailable),
     /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
     /// released in the background.
     ///
@@ -66,7 +67,8 @@ impl ReadGuard {
     /// hold is already a writer's.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unacknowledged`](crate::ErrorKind::Unacknowledged),
+    /// [`Closed`](crate::ErrorKind::Closed), [`Unavailable`](crate::ErrorKind::Unavailable),
     /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
     /// released in the background.
     ///

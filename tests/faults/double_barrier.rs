@@ -1,13 +1,16 @@
 //! Double barriers whose requests, answers and messages get lost, and parties that are gone.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bowline::{DoubleBarrier, ErrorKind, Inside};
 use futures::future::{BoxFuture, join};
 
-use crate::faulty::{Fault, Messages, faulty_client};
+use crate::faulty::{Fault, Messages, faulty_client, faulty_client_on};
 use crate::scene::ms;
 use crate::support::env::{Env, on_every_runtime};
+use crate::support::stepped::Stepped;
 
 on_every_runtime! {
     a_party_enters_and_leaves_once_whatever_gets_lost,
@@ -16,6 +19,7 @@ on_every_runtime! {
     a_party_that_is_cut_off_inside_breaks_it,
     a_leave_that_is_never_answered_fails,
     an_outage_that_is_shorter_than_the_lease_breaks_nothing,
+    a_party_with_a_long_lease_says_within_the_hour_that_it_is_ready_once_more,
 }
 
 type Entering = BoxFuture<'static, bowline::Result<Inside>>;
@@ -124,4 +128,28 @@ async fn an_outage_that_is_shorter_than_the_lease_breaks_nothing(env: Env) {
         both_leave(&env, one, two).await;
         env.eventually("nobody is there", async || other.inspect().await.unwrap().present == 0).await;
     }
+}
+
+/// A failover may lose what it said. The client's clock moves from one timer to the next, for an hour at most.
+async fn a_party_with_a_long_lease_says_within_the_hour_that_it_is_ready_once_more(env: Env) {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let clock = Arc::new(Stepped::new(env.executor()));
+    let (client, faults) = faulty_client_on(&env, clock.clone(), |config| config.lease(24 * HOUR)).await;
+    let (barrier, other) = (client.double_barrier("a", 2), env.client().await.double_barrier("a", 2));
+    let (one, two) = both_inside(&env, &barrier, &other).await;
+    let left = env.spawn(one.leave().into_future());
+    env.eventually("it is ready", async || faults.answered("barrier_leave") == 1).await;
+    let mut passed = Duration::ZERO;
+    env.eventually("it says so again", async || {
+        // Calls under way have timers of some seconds.
+        let next = clock.timers().into_iter().next().filter(|left| *left > ms(60_000));
+        if let Some(left) = next.filter(|left| passed + *left <= HOUR) {
+            clock.pass(left);
+            passed += left;
+        }
+        faults.calls("barrier_leave") > 1
+    })
+    .await;
+    two.leave().await.unwrap();
+    env.soon("the first one leaves", left).await.unwrap();
 }

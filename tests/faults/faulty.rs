@@ -191,6 +191,15 @@ fn known(script: &str) -> &'static str {
 /// A client on a faulty connection, with the settings of [`Env::client`] and those of `configure`. Calls are counted
 /// from here on.
 pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> (Client, Faults) {
+    faulty_client_on(env, env.executor(), configure).await
+}
+
+/// The same with an executor of its own. The faults and the connection below them have that of the runtime.
+pub async fn faulty_client_on(
+    env: &Env,
+    executor: Arc<dyn Executor>,
+    configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+) -> (Client, Faults) {
     let builder = Config::builder().command_timeout(Duration::from_secs(2)).retry_timeout(Duration::from_secs(5));
     let config = configure(builder).build().unwrap();
     let (inject, injected) = mpsc::unbounded();
@@ -200,7 +209,7 @@ pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> C
     let faults =
         Faults { inner, executor: env.executor(), state: Arc::default(), released: Arc::new(Event::new()), inject };
     let faulty = Faulty { faults: faults.clone(), injected: Mutex::new(Some(injected)) };
-    let client = Client::connect(env.executor(), Arc::new(faulty), config).await.unwrap();
+    let client = Client::connect(executor, Arc::new(faulty), config).await.unwrap();
     faults.state().calls.clear();
     faults.state().answered.clear();
     (client, faults)

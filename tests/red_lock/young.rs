@@ -12,6 +12,7 @@ on_the_embedded_server! {
     new_masters_count_at_once_until_they_restart,
     a_waiter_whose_masters_have_restarted_fails_when_its_time_is_over,
     an_extension_that_only_young_masters_complete_fails,
+    a_vote_whose_extension_is_under_way_is_released_with_the_others,
 }
 
 on_runtime! {
@@ -101,6 +102,28 @@ async fn an_extension_that_only_young_masters_complete_fails(env: Env) {
         assert!(guard.remaining() > ms(45_000));
         guard.release().await.unwrap();
     }
+    masters.nothing_is_left().await;
+}
+
+/// The extension does not wait for the vote of the restarted master. The release needs it, because another master does
+/// not answer.
+async fn a_vote_whose_extension_is_under_way_is_released_with_the_others(env: Env) {
+    let mut masters = Masters::three(&env);
+    let build = |builder: bowline::RedLockBuilder| builder.longest_lease(ms(60_000)).new_masters(true);
+    let program = masters.program_with(|config| config, build).await;
+    program.locks.lock("a").await.unwrap().release().await.unwrap();
+    masters.all[2].restart(false);
+    let guard = program.locks.lock("a").expires_after(ms(20_000)).await.unwrap();
+    masters.all_vote(&program, "a").await;
+    program.gates[2].hold_up("lock_renew", 0);
+    env.soon("the extension", guard.extend(ms(50_000))).await.unwrap();
+    program.gates[1].freeze();
+    env.soon("the release", guard.release()).await.unwrap();
+    let vote = "bowline:vote:{a}".to_owned();
+    assert!(!masters.all[2].keys().contains(&vote), "{:?}", masters.all[2].keys());
+    assert!(masters.all[1].keys().contains(&vote), "{:?}", masters.all[1].keys());
+    program.gates[1].thaw();
+    program.gates[2].thaw();
     masters.nothing_is_left().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bowline::{MAX_LEASE, MIN_LEASE};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -55,8 +56,8 @@ pub(crate) struct Doctor {
     #[arg(value_name = "URL")]
     pub(crate) servers: Option<String>,
 
-    /// The shortest lease in use, which a failover should not outlast.
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "30s")]
+    /// The shortest lease in use, which a failover should not outlast: 100 ms to 24 h. Of use in a cluster only.
+    #[arg(long, value_parser = lease, value_name = "TIME", default_value = "30s")]
     pub(crate) lease: Duration,
 
     /// Accepts what this check finds: replicas, persistence and so on. May be given several times.
@@ -86,9 +87,15 @@ pub(crate) struct Top {
     #[arg(long)]
     pub(crate) kind: Option<super::look::Kind>,
 
-    /// How often the servers are asked: every 100 ms at most.
+    /// The time from one question to the servers to the next: 100 ms or more.
     #[arg(long, value_parser = every, value_name = "TIME", default_value = "1s")]
     pub(crate) every: Duration,
+}
+
+/// A lease that the library accepts.
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = duration(text)?;
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) { Ok(lease) } else { Err("a lease is 100ms to 24h".to_owned()) }
 }
 
 /// The servers have other work to do.

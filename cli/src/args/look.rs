@@ -5,7 +5,7 @@ use std::time::Duration;
 use bowline::PrimitiveKind;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::duration;
+use super::{duration, some_time};
 
 /// What a name is the name of. Names of different kinds are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,8 +101,8 @@ pub(crate) struct Ls {
     pub(crate) form: Form,
 }
 
-/// Takes a lock, its readers and writer, or all permits from the holders. The holders are told, and may act until then.
-/// Exits with 1 if nothing is held.
+/// Takes a lock, its readers and writer, or permits from the holders, at most 1,000 holds a call. The holders are told,
+/// and may act until then. Exits with 1 if nothing is held.
 #[derive(Debug, Args)]
 pub(crate) struct Release {
     pub(crate) name: String,
@@ -146,7 +146,7 @@ pub(crate) struct Leader {
 /// Sets, counts down, waits for and shows latches.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Latch {
-    /// Makes a latch with this count. Exits with 1 if there is one.
+    /// Makes a latch with this count. Exits with 1 if there is one that is not at zero.
     Set {
         name: String,
         count: u32,
@@ -156,10 +156,11 @@ pub(crate) enum Latch {
     },
     /// Counts down by one, and prints what is left.
     CountDown { name: String },
-    /// Waits until the count is zero, or there is no latch. Exits with 1 if the time is over before.
+    /// Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and
+    /// with 125 if the latch ends without its count.
     Wait {
         name: String,
-        #[arg(long, value_parser = duration, value_name = "TIME")]
+        #[arg(long, value_parser = some_time, value_name = "TIME")]
         timeout: Option<Duration>,
     },
     /// Shows the count, and who waits. Exits with 1 if there is no latch.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration;
+use super::{duration, some_time};
 
 /// As the table in README.md, in the form of a manual.
 const EXIT_STATUS: &str = "Exit status:
@@ -39,7 +39,7 @@ pub(crate) struct Run {
     pub(crate) no_wait: bool,
 
     /// Waits for that long, and then exits with the conflict exit code. Without it, it waits for as long as it takes.
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = some_time, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,
 
     /// The lease, which is renewed while the command runs: 1 s to 24 h. It ends by itself if this machine fails.
@@ -52,7 +52,7 @@ pub(crate) struct Run {
     pub(crate) kill_after: Option<Duration>,
 
     /// Ends a command that runs for longer, and exits with 124.
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = some_time, value_name = "TIME")]
     pub(crate) at_most: Option<Duration>,
 
     /// The exit code if the lock was not granted. The default is 1. With --once, a period that has had its run is no

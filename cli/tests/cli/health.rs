@@ -212,12 +212,17 @@ fn doctor_exits_as_monitors_expect() {
 }
 
 #[test]
-fn a_check_that_is_accepted_must_exist() {
+fn a_check_that_is_accepted_must_exist_and_a_lease_must_be_one() {
     let server = Server::start();
-    for arguments in [&["doctor", "--accept", "replica"][..], &["doctor", &server.url(), "--accept", "replica"]] {
+    for (arguments, told) in [
+        (&["doctor", "--accept", "replica"][..], "possible values: connect, rights, reachable, "),
+        (&["doctor", &server.url(), "--accept", "replica"], "possible values: connect, rights, reachable, "),
+        (&["doctor", "--lease", "99ms"], "a lease is 100ms to 24h"),
+        (&["doctor", "--lease", "25h"], "a lease is 100ms to 24h"),
+    ] {
         let (found, out, err) = code(&output(&server.url(), arguments));
         assert_eq!((found, out.as_str()), (3, ""), "{err}");
-        assert!(err.contains("possible values: connect, rights, reachable, "), "{err}");
+        assert!(err.contains(told), "{err}");
     }
     // All that are found can be accepted.
     let (_, findings) = doctor(&server.url(), &[]);

@@ -1,6 +1,8 @@
 //! What becomes of a command whose hold is lost.
 
 use std::io::{BufRead, BufReader};
+use std::thread;
+use std::time::Duration;
 
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
@@ -66,6 +68,7 @@ fn what_the_command_has_started_ends_with_it() {
     traces.until("group");
     traces.until("session");
     assert!(!processes(&traces.word("")).is_empty());
+    let_a_tick_pass();
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
     assert!(processes(&traces.word("")).is_empty());
@@ -88,6 +91,7 @@ fn what_a_terminated_command_has_left_ends_before_the_release() {
     traces.until("group");
     traces.until("session");
     traces.until("slow");
+    let_a_tick_pass();
     holder.signal(Signal::TERM);
     assert_eq!(holder.ended().code(), Some(143));
     assert!(processes(&traces.word("")).is_empty() && left(&server).is_empty());
@@ -142,6 +146,12 @@ fn what_a_terminated_command_has_left_ends_although_the_hold_was_lost_meanwhile(
 fn job(traces: &Traces, name: &str) -> String {
     let trace = traces.word(name);
     format!("sh -c 'trap \"echo asked >> {trace}; exit\" TERM; echo began >> {trace}; while :; do sleep 0.01; done' &")
+}
+
+/// The system counts in hundredths of a second when a process began. One that began in the same hundredth as the
+/// SIGTERM may have come after it, and is asked once more.
+fn let_a_tick_pass() {
+    thread::sleep(Duration::from_millis(20));
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(in crate::redis) struct UnderWay {
 
 #[derive(Default)]
 struct Calls {
-    /// The calls in the order of their time limits. Finished calls stay until all older ones are finished.
+    /// The calls in the order of their time limits. A call that has ended stays until all older ones have ended. One
+    /// ends with its time limit at the latest, also if its future is not polled any more. So the first one waits.
     queue: VecDeque<Call>,
     /// The number of the first call in the queue.
     first: u64,
@@ -38,14 +39,8 @@ struct Calls {
 
 struct Call {
     ends: Instant,
-    state: CallState,
-}
-
-enum CallState {
-    Waits(Waker),
-    /// The time limit has passed, and the call's future has not seen that yet.
-    Late,
-    Over,
+    /// `None`: the call has ended.
+    waker: Option<Waker>,
 }
 
 impl UnderWay {
@@ -82,7 +77,7 @@ impl UnderWay {
         // Another thread may have read the clock later and added its call earlier.
         let ends = calls.queue.back().map_or(ends, |last| last.ends.max(ends));
         let number = calls.first + calls.queue.len() as u64;
-        calls.queue.push_back(Call { ends, state: CallState::Waits(waker) });
+        calls.queue.push_back(Call { ends, waker: Some(waker) });
         let was_timed = std::mem::replace(&mut calls.is_timed, true);
         drop(calls);
         if !was_timed {
@@ -116,7 +111,7 @@ impl UnderWay {
 impl Calls {
     /// The time at which the timer must fire. `None` if no call waits, so that no timer is needed.
     fn set_timer(&mut self) -> Option<Instant> {
-        let oldest = self.queue.iter().find(|call| matches!(call.state, CallState::Waits(_))).map(|call| call.ends);
+        let oldest = self.queue.front().map(|call| call.ends);
         self.is_timed = oldest.is_some();
         oldest
     }
@@ -124,23 +119,23 @@ impl Calls {
     /// Ends the oldest waiting calls, as long as `is_late` says so. Returns the wakers of their futures.
     fn end(&mut self, is_late: impl Fn(&Call) -> bool) -> Vec<Waker> {
         let mut late = Vec::new();
-        for call in self.queue.iter_mut().take_while(|call| is_late(call)) {
-            match std::mem::replace(&mut call.state, CallState::Late) {
-                CallState::Waits(waker) => late.push(waker),
-                state => call.state = state,
-            }
-        }
+        self.drop_first(|call| {
+            let ends = call.waker.is_none() || is_late(call);
+            late.extend(call.waker.take_if(|_| ends));
+            ends
+        });
         late
     }
 
-    /// The state of a call that has not ended.
-    fn state(&mut self, number: u64) -> Option<&mut CallState> {
-        let index = usize::try_from(number - self.first).ok()?;
-        self.queue.get_mut(index).map(|call| &mut call.state)
+    /// The waker of a call that has not ended.
+    fn waker(&mut self, number: u64) -> Option<&mut Option<Waker>> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.queue.get_mut(index).map(|call| &mut call.waker)
     }
 
-    fn drop_ended(&mut self) {
-        while let Some(Call { state: CallState::Over, .. }) = self.queue.front() {
+    /// Drops the first calls, as long as they have ended.
+    fn drop_first(&mut self, mut has_ended: impl FnMut(&mut Call) -> bool) {
+        while self.queue.front_mut().is_some_and(&mut has_ended) {
             self.queue.pop_front();
             self.first += 1;
         }
@@ -157,13 +152,11 @@ impl Entry<'_> {
     /// Whether the time limit has passed. If not, `waker` is woken when it does.
     fn is_late(&self, mut waker: Waker) -> bool {
         let mut calls = lock(&self.under_way.calls);
-        let is_late = match calls.state(self.number) {
-            Some(CallState::Waits(known)) => {
-                std::mem::swap(known, &mut waker);
-                false
-            }
-            Some(CallState::Late | CallState::Over) | None => true,
-        };
+        let known = calls.waker(self.number).and_then(Option::as_mut);
+        let is_late = known.is_none();
+        if let Some(known) = known {
+            std::mem::swap(known, &mut waker);
+        }
         drop(calls);
         is_late
     }
@@ -172,11 +165,11 @@ impl Entry<'_> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let mut calls = lock(&self.under_way.calls);
-        let state = calls.state(self.number).map(|state| std::mem::replace(state, CallState::Over));
-        calls.drop_ended();
+        let waker = calls.waker(self.number).and_then(Option::take);
+        calls.drop_first(|call| call.waker.is_none());
         drop(calls);
-        // The old waker is dropped after the lock.
-        drop(state);
+        // Dropped after the lock.
+        drop(waker);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What stands after the `?` of a URL.
 
+use std::collections::HashSet;
+
 use percent_encoding::percent_decode_str;
 
 use super::form::Form;
@@ -22,6 +24,8 @@ const UNKNOWN: &str = "unknown parameter after the ?; there are protocol, and db
 impl Parameters {
     pub(super) fn parse(query: &str, form: Form) -> Result<Self> {
         let mut parsed = Self::default();
+        // redis-rs reads these, and of two it takes the last.
+        let mut of_socket = HashSet::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = percent_decode_str(value).decode_utf8();
@@ -29,8 +33,7 @@ impl Parameters {
             let twice = match (name, form) {
                 ("protocol", _) if matches!(&*value, "3" | "resp3") => false,
                 ("protocol", _) => return Err(invalid("the only protocol is resp3")),
-                // redis-rs reads these.
-                ("db" | "user" | "pass", Form::Socket) => false,
+                ("db" | "user" | "pass", Form::Socket) => !of_socket.insert(name),
                 ("master", Form::Sentinels) => parsed.master.replace(value.into()).is_some(),
                 ("sentinel_user", Form::Sentinels) => parsed.sentinel_user.replace(value.into()).is_some(),
                 ("sentinel_password", Form::Sentinels) => parsed.sentinel_password.replace(value.into()).is_some(),

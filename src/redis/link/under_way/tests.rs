@@ -179,3 +179,22 @@ fn the_task_that_polled_a_call_last_is_woken_when_its_time_has_passed() {
         assert_eq!(poll!(&mut call), Poll::Ready(None));
     });
 }
+
+/// Its entry goes with its time limit, and the entries of the calls behind it with their ends.
+#[test]
+fn a_call_that_is_not_polled_any_more_keeps_no_others() {
+    with_calls!(calls, clock, time, {
+        let mut kept = pin!(calls.within(clock.now(), std::future::pending::<()>()));
+        assert!(poll!(&mut kept).is_pending());
+        assert!(poll!(&mut time).is_pending());
+        for _ in 0..100 {
+            let mut call = pin!(calls.within(clock.now(), std::future::pending::<()>()));
+            assert!(poll!(&mut call).is_pending());
+            clock.pass(SECOND);
+            assert!(poll!(&mut time).is_pending());
+        }
+        let left = lock(&calls.calls).queue.len();
+        assert!(left <= 10, "as many as began within the time limit at most, not {left}");
+        assert_eq!(poll!(&mut kept), Poll::Ready(None));
+    });
+}

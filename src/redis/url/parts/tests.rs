@@ -73,6 +73,8 @@ fn wrong_urls_say_what_is_wrong_and_show_no_part_of_themselves() {
         ("redis://h/-1", "database"),
         ("redis-sentinel://h/s3cret?master=m", "database"),
         ("redis-sentinel://h?master=m&master=s3cret", "twice"),
+        ("unix:///s?db=0&db=1", "twice"),
+        ("unix:///s?user=a&pass=s3cret&user=b", "twice"),
         ("redis-sentinel://h?master=m&tls=s3cret", "true or false"),
         ("redis-sentinel://h?master=m&protocol=s3cret", "resp3"),
         ("redis-sentinel://h?master=%FF", "UTF-8"),
