@@ -262,8 +262,8 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
         Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
         None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
     }));
-    // Declared after the wait, and therefore dropped before it: the inside breaks first, so that nobody who is told of
-    // it at the entry comes again while these tickets are still there.
+    // Declared after the wait, and therefore dropped before it. If the future is dropped, the inside breaks first, so
+    // that nobody who is told of it at the entry comes again while these tickets are still there.
     let presence = stays;
     let passed = match select(presence.clone(), passes).await {
         Either::Left((ended, _)) => return Err(ended_early(ended, &keys.name)),

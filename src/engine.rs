@@ -60,7 +60,7 @@ pub(crate) struct Engine {
     work: Event,
     /// Notified when the inboxes of more slots are to be opened.
     inboxes: Event,
-    /// Notified when the last clean-up is done.
+    /// Notified when the last clean-up is done, and when a clean-up of a party is done.
     idle: Event,
     jitter: AtomicU64,
 }

@@ -122,6 +122,8 @@ pub enum Mutant {
     UpgradeLetsGo,
     /// A call that changes a latch is sent again as if it were another one.
     CallSentAnew,
+    /// A party arrives at a barrier before the server knows that an earlier one of the client has left.
+    ArrivesBeforeItHasLeft,
     /// A call of a rate limiter whose outcome is unknown is sent again.
     PermitsTakenAgain,
     /// The wait for permits begins when they are asked for, not when the server has answered.

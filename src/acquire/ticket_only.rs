@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::engine::attempt::Outcome;
 use crate::engine::turn::Closed;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mutant::{self, Mutant};
 use crate::observe::{self, meter};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::AcquireArgs;
@@ -17,6 +18,7 @@ use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::reply::Acquired;
 use crate::protocol::token::Token;
+use crate::runtime::timeout;
 
 /// There are no units to hold, so a waiter asks for none.
 const AMOUNT: u32 = 0;
@@ -52,6 +54,10 @@ pub(crate) async fn stay(
     gone: &'static str,
     waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
+    if keys.kind.has_parties() {
+        // On the heap, as what is asked below.
+        Box::pin(after_those_that_left(context, operation, keys)).await?;
+    }
     // Nothing is held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(&**context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
@@ -80,6 +86,19 @@ pub(crate) async fn stay(
         Outcome::Failed(failure, _) => Err(failure.into_error(operation).with_name(&keys.name)),
         Outcome::Closed => Err(error(operation, keys, ErrorKind::Closed)),
     }
+}
+
+/// Waits until the server knows of the parties of this client that have given up. Otherwise it would count them beside
+/// this one, which may be the same task once more.
+async fn after_those_that_left(context: &Arc<Context>, operation: &'static str, keys: &Arc<Keys>) -> Result<()> {
+    if mutant::on(Mutant::ArrivesBeforeItHasLeft) {
+        return Ok(());
+    }
+    let left = context.engine.all_have_left(keys);
+    timeout(&context.executor, context.patience(), left).await.ok_or_else(|| {
+        let reason = "the server has not answered that a party of this client has left";
+        Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name)
+    })
 }
 
 /// What an answer says.

@@ -34,7 +34,7 @@ pub(super) struct Cleanups {
     is_over: bool,
     /// Whether a clean-up was added since the watchdog looked.
     is_added: bool,
-    /// Whether the last clean-up has ended since the idle event was sent.
+    /// Whether the last clean-up has ended, or one of a party, since the idle event was sent.
     is_idle_anew: bool,
 }
 
@@ -64,6 +64,7 @@ impl Cleanups {
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };
+        self.is_idle_anew |= cleanup.keys.kind.has_parties();
         // A part ends no hold. While its hold lives, it is given back again after each gap.
         if cleanup.is_of_part() {
             self.is_idle_anew |= self.is_idle();
@@ -150,6 +151,11 @@ impl Cleanups {
         self.waiting.is_empty() && self.under_way.is_empty() && !waits_for_callers
     }
 
+    /// Whether a ticket or hold with this main key is to be cleaned up.
+    pub(super) fn has(&self, main: &str) -> bool {
+        self.waiting.iter().chain(self.under_way.values()).any(|cleanup| cleanup.keys.main() == main)
+    }
+
     /// Stops all clean-ups, and returns those that were not done: holds of callers first, in order of arrival.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<Cleanup> {
         self.is_over = true;
@@ -166,7 +172,7 @@ impl Cleanups {
         std::mem::take(&mut self.is_added)
     }
 
-    /// Whether the last clean-up or release has ended since the last call.
+    /// Whether the last clean-up or release has ended, or one of a party, since the last call.
     pub(super) fn take_idle(&mut self) -> bool {
         std::mem::take(&mut self.is_idle_anew)
     }

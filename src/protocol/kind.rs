@@ -113,6 +113,11 @@ impl Kind {
         }
     }
 
+    /// Whether those that have a ticket count each other, so that a ticket that was given up still counts.
+    pub(crate) fn has_parties(self) -> bool {
+        matches!(self, Self::Barrier { .. } | Self::Entry { .. } | Self::Inside { .. })
+    }
+
     pub(crate) fn word(self) -> &'static str {
         self.facts().word
     }

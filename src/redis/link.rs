@@ -33,6 +33,10 @@ pub(super) mod sending;
 pub(super) mod silence;
 pub(super) mod state;
 pub(super) mod supervisor;
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests;
 pub(super) mod unanswered;
@@ -158,9 +162,14 @@ impl Link {
         self.state.change(|_| Some(LinkState::Down(failure)));
     }
 
-    /// Records how long the server took for one answer.
+    /// Records how long the server took for its answer to a login.
     pub(super) fn measured(&self, round_trip: Duration) {
-        self.round_trip.store(u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.round_trip.store(micros(round_trip), Ordering::Relaxed);
+    }
+
+    /// Records how long the server took for another answer. The login may have met a busy server.
+    pub(super) fn answered(&self, time: Duration) {
+        self.round_trip.fetch_min(micros(time), Ordering::Relaxed);
     }
 
     /// Gives a connection up because of `why`. The calls that are under way on it fail.
@@ -226,7 +235,7 @@ impl Link {
         (self.round_trip() * 2).min(self.upkeep)
     }
 
-    /// How long the server took for its answer to the last login.
+    /// How long the server took for its answer to the last login, or for the fastest answer since then.
     pub(super) fn round_trip(&self) -> Duration {
         Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }

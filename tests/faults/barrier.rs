@@ -23,6 +23,7 @@ on_every_runtime! {
     a_reset_without_any_answer_fails,
     a_restart_without_data_is_told,
     a_script_flush_is_not_noticed,
+    a_party_comes_again_when_the_server_knows_that_it_has_left,
 }
 
 const LOST: [Fault; 3] = [Fault::LoseReply, Fault::LoseRequest, Fault::Unreachable];
@@ -253,4 +254,27 @@ async fn a_script_flush_is_not_noticed(env: Env) {
     env.soon("the other", waiting).await.unwrap();
     flush();
     assert!(!a.reset().await.unwrap());
+}
+
+async fn a_party_comes_again_when_the_server_knows_that_it_has_left(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(300))).await;
+    let barrier = client.barrier("a", 2);
+    let waited = async |time| barrier.wait().timeout(ms(time)).await.unwrap_err();
+    faults.always("barrier_cancel", Fault::Unreachable);
+    assert_eq!(waited(50).await.kind(), ErrorKind::TimedOut);
+    let arrived = faults.calls("barrier_arrive");
+    let error = waited(20_000).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("has left"), "{error}");
+    assert_eq!(waited(50).await.kind(), ErrorKind::TimedOut);
+    assert_eq!(faults.calls("barrier_arrive"), arrived, "it has not arrived");
+    // Another name has nothing to do with it, and the party waits for no other clean-up.
+    assert_eq!(client.barrier("b", 2).wait().timeout(ms(50)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(faults.calls("barrier_arrive") > arrived);
+    faults.heal();
+    until_waiting(&env, &barrier, 0).await;
+    let waiting = waits(&env, &barrier);
+    until_waiting(&env, &barrier, 1).await;
+    env.client().await.barrier("a", 2).wait().await.unwrap();
+    env.soon("the other", waiting).await.unwrap();
 }

@@ -86,6 +86,11 @@ impl Engine {
         until(&self.idle, || self.look().cleanups.is_idle().then_some(())).await;
     }
 
+    /// Resolves when no party of this client is left to clean up that has given up its wait there.
+    pub(crate) async fn all_have_left(&self, keys: &Keys) {
+        until(&self.idle, || (!self.look().cleanups.has(keys.main())).then_some(())).await;
+    }
+
     /// Lets the watchdog end once nothing is left to clean up. Idle holds are released.
     pub(crate) fn end(&self, now: Instant) {
         self.change(|state| {

@@ -66,17 +66,14 @@ impl Reader {
     pub(super) async fn read(&mut self, router: &Router, first: bool) -> Result<Reading, Failure> {
         let (began, known) = (router.executor.now(), router.map());
         self.readings += 1;
-        let Candidates { mut linked, mut others, doubted, mut seen } = Candidates::of(router, &known, self.readings);
+        let mut candidates = Candidates::of(router, &known, self.readings);
         let mut asked: FuturesUnordered<Asked<'_>> = FuturesUnordered::new();
-        let mut choice = Choice::new(&known, doubted);
+        let mut choice = Choice::new(&known, candidates.doubted.clone());
         let (mut about, mut failure): (Option<(bool, About)>, Option<Failure>) = (None, None);
         loop {
-            let more = match linked.pop() {
+            let more = match candidates.linked.pop() {
                 Some(node) => Some(over(router, node).boxed()),
-                // A node without a link costs a login, also in a cluster that is trying to heal. One is asked only
-                // while no node that accepts calls has answered.
-                None if choice.up.is_empty() => others.pop().map(|host| at(router, host, first)),
-                None => None,
+                None => candidates.next(choice.up.is_empty()).map(|host| at(router, host, first)),
             };
             let is_more = more.is_some();
             asked.extend(more);
@@ -97,7 +94,7 @@ impl Reader {
                     if choice.hear(heard, &mut self.newest) {
                         break;
                     }
-                    others.extend(choice.disputed().filter(|host| seen.insert((*host).clone())).cloned());
+                    candidates.dispute(choice.disputed());
                 }
                 Some(Some(Err(other))) if failure.is_none() || !matches!(other, Failure::Io(_)) => {
                     failure = Some(other)
@@ -121,11 +118,14 @@ impl Reader {
 struct Candidates {
     /// The nodes with a link.
     linked: Vec<Arc<Node>>,
+    /// The masters that an older view names, and that were not asked before.
+    disputed: Vec<Host>,
     /// The nodes without a link, and the seeds. The nodes in doubt are asked after all others.
     others: Vec<Host>,
     /// The nodes in doubt. They cannot confirm their own answers.
     doubted: Vec<Host>,
-    seen: HashSet<Host>,
+    /// The nodes that are in no list any more, and those with a link.
+    asked: HashSet<Host>,
 }
 
 impl Candidates {
@@ -136,13 +136,31 @@ impl Candidates {
         let doubted = linked.extract_if(.., |node| node.is_in_doubt());
         let doubted: Vec<Host> = doubted.map(|node| node.host.clone()).collect();
         random.shuffle(&mut linked);
-        let mut seen: HashSet<Host> = linked.iter().map(|node| node.host.clone()).chain(doubted.clone()).collect();
+        let asked: HashSet<Host> = linked.iter().map(|node| node.host.clone()).collect();
+        let mut seen: HashSet<Host> = asked.iter().chain(&doubted).cloned().collect();
         let hosts = known.masters().iter().chain(known.replicas()).chain(&router.seeds.hosts);
         let mut others: Vec<Host> = hosts.filter(|host| seen.insert((*host).clone())).cloned().collect();
         random.shuffle(&mut others);
         // The last one is asked first.
         others.splice(0..0, doubted.iter().cloned());
-        Self { linked, others, doubted, seen }
+        Self { linked, disputed: Vec::new(), others, doubted, asked }
+    }
+
+    /// The next node to ask when those with a link were asked. Without a link, that costs a login, also in a cluster
+    /// that is trying to heal. So one of the others is asked only while no node that accepts calls has answered.
+    fn next(&mut self, none_is_up: bool) -> Option<Host> {
+        let host = self.disputed.pop().or_else(|| self.others.pop_if(|_| none_is_up))?;
+        self.asked.insert(host.clone());
+        Some(host)
+    }
+
+    /// The masters of an older view are asked in any case: if most of them report the same, the cluster was made anew.
+    fn dispute<'a>(&mut self, masters: impl Iterator<Item = &'a Host>) {
+        for host in masters {
+            if !self.asked.contains(host) && !self.disputed.contains(host) {
+                self.disputed.push(host.clone());
+            }
+        }
     }
 }
 

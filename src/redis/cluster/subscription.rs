@@ -122,7 +122,8 @@ impl Source for InCluster {
 
     fn first_limit(&self) -> Option<Duration> {
         let has_others = matches!(self.at, At::AnyMaster(_)) && self.router.map().masters().len() > 1;
-        has_others.then_some(self.limits()[0])
+        // Half of the time is left for another master, however short the time is.
+        has_others.then(|| self.limits()[0].min(self.limits()[1] / 2))
     }
 
     async fn open(

@@ -22,9 +22,11 @@ const ROUND_TRIPS: u32 = 2;
 /// the connection was closed.
 pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
-    // `patient` is twice the round trip that was measured when the link was made.
+    // `patient` is twice the shortest round trip of the link.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
-    let is_soon = answered.saturating_duration_since(handed) < late || mutant::on(Mutant::LateAnswerBelieved);
+    let took = answered.saturating_duration_since(handed);
+    node.link.answered(took);
+    let is_soon = took < late || mutant::on(Mutant::LateAnswerBelieved);
     if is_soon || !router.has_others(&node.host) {
         return Ok(());
     }

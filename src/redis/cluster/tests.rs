@@ -45,10 +45,14 @@ impl Scene {
     }
 
     fn connect_to(lab: Arc<Lab>, seeds: &str) -> Self {
+        Self::with(lab, seeds, &Config::default(), 7)
+    }
+
+    /// The number decides in which order nodes are asked.
+    fn with(lab: Arc<Lab>, seeds: &str, config: &Config, number: u64) -> Self {
         let mut tasks = Tasks::new();
         let seeds = Seeds::parse(seeds).unwrap();
-        let config = Config::default();
-        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
+        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, config, number);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();
         Self { lab, tasks, cluster }
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::redis::PushInfo;
-use ::redis::aio::AsyncPushSender;
+use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use futures::FutureExt;
 use futures::future::{Either, OptionFuture, join, select};
 
@@ -151,11 +151,9 @@ impl Source for OneServer {
         let changed = || notices.changed(Some(generation));
         let reports = pass_on(tracked.as_mut(), &link.executor, connection.clone(), (HEARTBEAT, link.upkeep), changed);
         let heartbeat = async {
-            let ping = handshake::ping();
             loop {
                 link.executor.sleep(HEARTBEAT).await;
-                let pong = link.within(link.upkeep, connection.send_packed_command(&ping)).await;
-                if !matches!(pong, Some(Ok(_))) {
+                if !answers(link, connection).await {
                     return;
                 }
             }
@@ -203,10 +201,8 @@ impl Socket {
                 // again at once.
                 return pending().await;
             };
-            let ping = handshake::ping();
-            let pong = link.within(link.upkeep, connection.send_packed_command(&ping));
-            let (proof, pong) = join(proof::prove(link, &up, &self.probe), pong).await;
-            matches!(pong, Some(Ok(_))).then_some(proof)
+            let (proof, answers) = join(proof::prove(link, &up, &self.probe), answers(link, connection)).await;
+            answers.then_some(proof)
         };
         let proof = driven(driver, asked).await.ok()??;
         if let Proof::Here(generation) = proof {
@@ -214,6 +210,16 @@ impl Socket {
         }
         Some(proof)
     }
+}
+
+/// Sends a `PING`, whose answer also says how long a round trip takes.
+async fn answers(link: &Link, connection: &mut MultiplexedConnection) -> bool {
+    let (ping, sent) = (handshake::ping(), link.executor.now());
+    let is_answered = matches!(link.within(link.upkeep, connection.send_packed_command(&ping)).await, Some(Ok(_)));
+    if is_answered {
+        link.answered(link.executor.now().saturating_duration_since(sent));
+    }
+    is_answered
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use bowline::ErrorKind;
 use futures::future::try_join;
 
 use super::LONG;
@@ -10,6 +11,7 @@ use crate::support::env::{Env, on_every_server};
 
 on_every_server! {
     what_is_dropped_at_any_time_breaks_only_its_generation,
+    a_party_that_has_given_up_does_not_count_when_it_comes_again,
 }
 
 async fn what_is_dropped_at_any_time_breaks_only_its_generation(env: Env) {
@@ -33,4 +35,12 @@ async fn what_is_dropped_at_any_time_breaks_only_its_generation(env: Env) {
     })
     .await;
     env.eventually("nobody is there", async || a.inspect().await.unwrap().present == 0).await;
+}
+
+async fn a_party_that_has_given_up_does_not_count_when_it_comes_again(env: Env) {
+    let barrier = env.client().await.double_barrier("a", 2);
+    for _ in 0..3 {
+        let entered = barrier.enter().timeout(Duration::from_millis(50)).await;
+        assert_eq!(entered.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
 }

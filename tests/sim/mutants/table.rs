@@ -527,6 +527,7 @@ pub const MUTANTS: &[Row] = &[
         scene("barrier"), I20),
     lua("party_arrives_again", &[("if known then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n", "if false then\n  takes_writes(barrier)\n  return {'ENDED', known, now}\n")],
         scene("barrier"), I20),
+    rust("arrives_before_it_has_left", Mutant::ArrivesBeforeItHasLeft, scene("barrier"), I20),
     lua("one_leaves_alone", &[("  are_ready = are_ready and word == ready\n", "")], scene("double_barrier"), I21),
     lua("nobody_breaks_inside", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")], scene("dead_inside"), I3),
     lua("dead_party_counts", &[("  return ends <= now and EXPIRED or nil\n", "  return nil\n")],

@@ -56,6 +56,7 @@ mod tests {
 
     use super::*;
     use crate::connection::{ConnectionError, Notice};
+    use crate::redis::cluster::sharded::places::tests::map_of;
     use crate::redis::failure::Failure;
 
     const NAME: &str = "p:inbox:{3}:client";
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn those_who_are_told_may_use_the_table() {
-        let (uses, [one, other]) = (Arc::new(Uses::default()), [1, 2].map(|port| Host::new("h", port)));
+        let (uses, [one, other]) = (Arc::new(Uses::default()), [1, 2].map(|port| Host::new("127.0.0.1", port)));
         let (name, refusal) = (Arc::from(NAME), Failure::Refused(ConnectionError::refused("NOPERM no")));
         let confirmed = |of: &mut Subscribed, change: &dyn Fn(&mut Table)| {
             uses.wakes(|context| assert!(of.confirmed.poll_unpin(context).is_pending()), change);
@@ -106,6 +107,7 @@ mod tests {
         let notified = |of: &mut Subscribed, change: &dyn Fn(&mut Table)| {
             uses.wakes(|context| while of.notices.poll_next_unpin(context).is_ready() {}, change);
         };
+        uses.channels.look(|table| table.places.follow(&map_of([1, 2])));
         let mut first = subscribe(&uses);
         let id = first.id;
         confirmed(&mut first, &|table| table.subscribed(&name, &one));

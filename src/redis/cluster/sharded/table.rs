@@ -159,9 +159,12 @@ impl Table {
         self.channels.get(name)?.trouble.clone()
     }
 
-    /// Delivers a message that came from this master. It is ignored if the master no longer has the subscription,
-    /// because it may have been replaced.
+    /// Delivers a message that came from this master. It is ignored if the master has no such subscription any more, or
+    /// if another one has the slot by now: it may have been replaced.
     pub(super) fn deliver(&mut self, name: &str, host: &Host, payload: Vec<u8>) {
+        if !self.is_wanted_at(name, host) {
+            return;
+        }
         let Some(channel) = self.channels.get(name).filter(|channel| channel.at.as_ref() == Some(host)) else { return };
         for subscription in &channel.subscriptions {
             self.news.notice(&subscription.notices, Notice::Message(payload.clone()));

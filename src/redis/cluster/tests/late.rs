@@ -89,6 +89,20 @@ fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
 }
 
+/// The master was busy when the client logged in. That says nothing about how long an answer takes.
+#[test]
+fn a_slow_login_makes_no_late_answer_one_that_came_soon() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes[&1].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(1000), links::hello())));
+    let mut scene = Scene::connect(lab);
+    let meanwhile = async |lab: &Lab, _: &Cluster| {
+        lab.sleep(ms(450)).await;
+        replace(lab);
+    };
+    let (answer, _) = thawed(&mut scene, meanwhile);
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+}
+
 /// An answer that comes at once needs no other node.
 #[test]
 fn an_answer_in_time_is_not_confirmed() {

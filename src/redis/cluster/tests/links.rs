@@ -60,14 +60,16 @@ fn a_link_beside_the_map_is_given_up_when_it_is_idle() {
     assert_eq!(scene.lab.nodes[&1].sockets().len(), 1, "one in the map is kept");
 }
 
+/// The answer to the login of a master.
+pub(super) fn hello() -> String {
+    "%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$6\r\nmaster\r\n".to_owned()
+}
+
 /// How long a call waits depends only on the links to masters in the map.
 #[test]
 fn a_slow_node_beside_the_map_makes_no_call_slow() {
     let mut scene = Scene::of(&[1, 2, 3, 4]);
-    scene.lab.nodes[&4].answers(|_, words| {
-        let hello = || "%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$6\r\nmaster\r\n".to_owned();
-        (words[0] == "HELLO").then(|| Said::After(ms(400), hello()))
-    });
+    scene.lab.nodes[&4].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(400), hello())));
     let router = Arc::clone(&scene.cluster.router);
     let slow = router.to_host(host::Host::new("h", 4)).unwrap().node.unwrap();
     scene.lab.run(&mut scene.tasks, slow.link.ready()).unwrap();

@@ -29,9 +29,13 @@ fn halves(words: &[&str]) -> Option<Said> {
 
 /// A client of that cluster.
 fn scene() -> Scene {
+    scene_with(&Config::default())
+}
+
+fn scene_with(config: &Config) -> Scene {
     let lab = Lab::new(&[1, 2, 3], 1);
     lab.nodes.values().for_each(|node| node.answers(|_, words| halves(words)));
-    let mut scene = Scene::connect(lab);
+    let mut scene = Scene::with(lab, "redis-cluster://h:1", config, 7);
     for key in KEYS {
         scene.run(async |cluster| call_of(cluster, key).await).unwrap();
     }
@@ -41,12 +45,15 @@ fn scene() -> Scene {
 /// The map still names it.
 #[test]
 fn a_frozen_master_leaves_time_for_the_first_subscription() {
-    let mut scene = scene();
-    scene.lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
-    for n in 0..4 {
-        // Each begins with another master than the one before.
-        let subscribed = scene.subscribe(&format!("inbox {n}")).map(drop);
-        assert!(subscribed.is_ok(), "{n}: {subscribed:?}");
+    for command_timeout in [ms(3000), ms(1000), ms(500)] {
+        let config = Config::builder().command_timeout(command_timeout).build().unwrap();
+        let mut scene = scene_with(&config);
+        scene.lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
+        for n in 0..4 {
+            // Each begins with another master than the one before.
+            let subscribed = scene.subscribe(&format!("inbox {n}")).map(drop);
+            assert!(subscribed.is_ok(), "{command_timeout:?}, {n}: {subscribed:?}");
+        }
     }
 }
 
@@ -169,4 +176,39 @@ fn one_sign_of_an_old_map_asks_for_one_reading() {
     scene.cluster.router.signals.suspect_map();
     scene.sleep(ms(20_000));
     assert_eq!(scene.lab.sum(|node| &node.readings), before + 1);
+}
+
+/// No majority of the masters of either view reports the same. None is asked twice in a reading.
+#[test]
+fn older_views_that_differ_end_a_reading() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes.values().for_each(|node| *lock(&node.owner) = (1, 9));
+    let mut scene = Scene::with(lab, "redis-cluster://h:1,h:2,h:3", &Config::default(), 7);
+    scene.run(call).unwrap();
+    let lab = Arc::clone(&scene.lab);
+    [(1, 3), (2, 3), (3, 2)].iter().for_each(|(port, owner)| *lock(&lab.nodes[port].owner) = (*owner, 1));
+    lab.nodes[&1].dead.store(true, Ordering::SeqCst);
+    lab.nodes[&1].sockets().into_iter().for_each(|socket| lab.nodes[&1].cut(socket));
+    let before = lab.sum(|node| &node.readings);
+    scene.sleep(Duration::from_secs(10));
+    let read = lab.sum(|node| &node.readings) - before;
+    assert!((2..200).contains(&read), "{read} nodes were asked");
+}
+
+/// The new cluster has older epochs, and the known master is gone. Whichever node is asked first, the one master of the
+/// new cluster is asked as well.
+#[test]
+fn a_cluster_that_was_made_anew_is_found() {
+    for seed in 0..10 {
+        let lab = Lab::new(&[1, 2, 3], 1);
+        lab.nodes.values().for_each(|node| *lock(&node.owner) = (1, 9));
+        let mut scene = Scene::with(lab, "redis-cluster://h:1,h:2,h:3", &Config::default(), seed);
+        scene.run(call).unwrap();
+        let lab = Arc::clone(&scene.lab);
+        lab.nodes.values().for_each(|node| *lock(&node.owner) = (2, 1));
+        lab.nodes[&1].dead.store(true, Ordering::SeqCst);
+        lab.nodes[&1].sockets().into_iter().for_each(|socket| lab.nodes[&1].cut(socket));
+        scene.sleep(Duration::from_secs(30));
+        assert_eq!(scene.run(call), Ok(Reply::Integer(1)), "seed {seed}");
+    }
 }

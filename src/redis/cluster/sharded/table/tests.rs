@@ -28,6 +28,17 @@ fn subscribe(table: &mut Table) -> Option<Subscribed> {
 }
 
 impl Table {
+    /// The slot of the channel belongs to this master.
+    fn with_slot_at(port: u16) -> Self {
+        let mut table = Self::default();
+        table.moves_to(port);
+        table
+    }
+
+    fn moves_to(&mut self, port: u16) {
+        self.told(|table| table.places.follow(&map_of([port, 9])));
+    }
+
     /// Changes the table, and tells the subscriptions.
     fn told<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
         let changed = change(self);
@@ -52,7 +63,7 @@ fn refusal() -> Failure {
 
 #[test]
 fn a_subscription_is_confirmed_once_and_then_has_gaps() {
-    let mut table = Table::default();
+    let mut table = Table::with_slot_at(1);
     let mut first = subscribe(&mut table).unwrap();
     assert_eq!(table.channels[&name()].slot, 1584);
     assert!(!first.is_confirmed());
@@ -60,6 +71,7 @@ fn a_subscription_is_confirmed_once_and_then_has_gaps() {
     assert!(first.is_confirmed() && first.notices().is_empty());
     table.told(|table| table.deliver(CHANNEL, &host(1), b"m".to_vec()));
     table.told(|table| table.left(CHANNEL, &host(1)));
+    table.moves_to(2);
     table.told(|table| table.subscribed(&name(), &host(2)));
     table.told(|table| table.deliver(CHANNEL, &host(2), b"n".to_vec()));
     let message = |text: &str| Notice::Message(text.as_bytes().to_vec());
@@ -68,7 +80,7 @@ fn a_subscription_is_confirmed_once_and_then_has_gaps() {
 
 #[test]
 fn a_second_subscription_shares_the_first() {
-    let mut table = Table::default();
+    let mut table = Table::with_slot_at(1);
     let mut first = subscribe(&mut table).unwrap();
     table.told(|table| table.subscribed(&name(), &host(1)));
     let mut second = subscribe(&mut table).unwrap();
@@ -102,10 +114,9 @@ fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
 /// A master that stood still is replaced, and confirms what was asked before.
 #[test]
 fn a_late_confirmation_of_a_former_master_does_not_count() {
-    let mut table = Table::default();
-    table.told(|table| table.places.follow(&map_of([1, 2])));
+    let mut table = Table::with_slot_at(1);
     let mut first = subscribe(&mut table).unwrap();
-    table.told(|table| table.places.follow(&map_of([3, 2])));
+    table.moves_to(3);
     table.told(|table| table.confirmed(&name(), &host(1)));
     assert!(!first.is_confirmed());
     table.told(|table| table.confirmed(&name(), &host(3)));
@@ -114,6 +125,17 @@ fn a_late_confirmation_of_a_former_master_does_not_count() {
     table.told(|table| table.left(CHANNEL, &host(1)));
     table.told(|table| table.deliver(CHANNEL, &host(3), b"m".to_vec()));
     assert_eq!(first.notices(), [Notice::Message(b"m".to_vec())]);
+}
+
+/// A master that stood still has been replaced, and sends what it had to send, before the socket is given up.
+#[test]
+fn a_message_of_a_former_master_is_not_delivered() {
+    let mut table = Table::with_slot_at(1);
+    let mut first = subscribe(&mut table).unwrap();
+    table.told(|table| table.confirmed(&name(), &host(1)));
+    table.moves_to(3);
+    table.told(|table| table.deliver(CHANNEL, &host(1), b"m".to_vec()));
+    assert_eq!(first.notices(), []);
 }
 
 #[test]
