@@ -53,8 +53,10 @@ mod state;
 ///   error if too few answer to tell. If masters have restarted without their data since this program has campaigned
 ///   there, `leader` may tell that nobody leads although somebody does, or tell of a candidate that does not lead yet.
 /// - A leadership is a lease with a fencing token, not a mutex: see [`LockGuard`](crate::LockGuard).
-/// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) that a term has begun, but not what its leader
-///   publishes. After a failover to a replica without that, the value before is read again.
+/// - Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) the hold of a leader, but neither the report that
+///   its term has begun nor what it publishes. After a failover to a replica without these,
+///   [`changes`](Self::changes) does not report that term, the leader has no label, and the value before is read
+///   again, until the leader publishes.
 /// - If the server loses its data, what is known of the leader is lost with its hold.
 ///
 /// # Redis keys

@@ -42,6 +42,9 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// open before it ended gets [`Lost`](ErrorKind::Lost), at most a third of the client's lease after the end. If the
 /// latch is set again before that, the waiter waits for the new count.
 ///
+/// Replicas do not acknowledge what changes a latch. After a failover to a replica that has not heard of a count, the
+/// latch stays closed, and its waiters get [`Lost`](ErrorKind::Lost) when it ends.
+///
 /// A waiter whose message was lost gets [`Lost`](ErrorKind::Lost) as well if the latch is open and is set again before
 /// the waiter has asked.
 ///

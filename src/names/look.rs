@@ -65,7 +65,11 @@ pub(crate) async fn look(context: &Context, names: &[NameInUse]) -> Vec<Result<N
 
 impl NameState {
     fn of(name: NameInUse, Seen { holds, waiters, queue, .. }: Seen, labels: &Labels) -> Self {
-        let holds = holds.into_iter().map(|hold| HoldState::of(hold, labels)).collect();
+        let mut holds: Vec<_> = holds.into_iter().map(|hold| HoldState::of(hold, labels)).collect();
+        if name.kind == PrimitiveKind::RedLock {
+            // The vote comes first. The turn of the same client is no hold of its own.
+            holds.dedup_by_key(|hold| hold.client);
+        }
         let queue = match name.kind {
             PrimitiveKind::Barrier | PrimitiveKind::DoubleBarrier => labels.parties(queue),
             _ => labels.queue(queue),

@@ -24,6 +24,8 @@ use crate::redisson::changed::changed;
 ///
 /// # Not guaranteed
 /// - A waiter of Java has no reason to look but the message. If that is lost, it waits on.
+/// - Replicas do not acknowledge what changes a latch. After a failover to a replica that has not heard of a count, the
+///   latch stays closed.
 /// - A latch never expires. If a program dies that should have counted down, the others wait until somebody does.
 /// - A latch that is deleted, by Java or by the server, is open. If it is set again before a waiter has looked, the
 ///   waiter waits for the new count.

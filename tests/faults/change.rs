@@ -1,6 +1,6 @@
 //! Downgrades and upgrades that get lost, whose answers get lost, and that arrive late.
 
-use bowline::{ErrorKind, ReadGuard, Result, RwLock, Upgrade, Whose, WriteGuard};
+use bowline::{ErrorKind, Loss, ReadGuard, Result, RwLock, Upgrade, Whose, WriteGuard};
 use futures::future::BoxFuture;
 
 use crate::faulty::{Fault, Messages, faulty_client};
@@ -21,6 +21,7 @@ on_every_runtime! {
     an_upgrade_dropped_before_its_change_arrives_leaves_nothing,
     an_upgrade_whose_message_is_lost_asks_at_its_heartbeat,
     a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself,
+    who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way,
 }
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
@@ -271,5 +272,22 @@ async fn a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself(env: Env) {
     faults.send_late().await[0].as_ref().unwrap();
     writes.release().await.unwrap();
     env.soon("the other writer", waiting).await.release().await.unwrap();
+    until_free(&env, "a").await;
+}
+
+async fn who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way(env: Env) {
+    let patient = ms(30_000);
+    let configure = |config: bowline::ConfigBuilder| config.command_timeout(patient).retry_timeout(patient);
+    let (client, faults) = faulty_client(&env, |config| configure(config).lease(ms(1000))).await;
+    let guard = client.rw_lock("a").write().await.unwrap();
+    let signal = guard.lost_signal();
+    faults.always("permit_change", Fault::Hang);
+    let changing = env.spawn(guard.downgrade());
+    assert_eq!(env.soon("it is told", signal.wait()).await, Some(Loss::Expired));
+    // The server counts a little longer than the client.
+    until_free(&env, "a").await;
+    faults.heal();
+    faults.release();
+    assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
     until_free(&env, "a").await;
 }

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use bowline::{ErrorKind, Holder, LockGuard, Loss, MultiLock, RedLock};
+use bowline::{ErrorKind, Holder, LockGuard, Loss, MultiLock, NameInUse, PrimitiveKind, RedLock};
 use futures::FutureExt;
 
 use crate::masters::{Masters, Program, ms};
@@ -43,6 +43,12 @@ async fn a_majority_names_the_token_and_a_release_leaves_nothing(env: Env) {
         assert!(master.counts && master.error.is_none() && master.waiters == 0);
     }
     assert!(state.masters[0].turn.is_some() && state.masters[1].turn.is_none());
+    let name = NameInUse::new(PrimitiveKind::RedLock, "a");
+    for client in &program.clients {
+        let seen = client.look(std::slice::from_ref(&name)).await.pop().unwrap().unwrap();
+        let holds: Vec<_> = seen.holds.iter().map(|hold| (hold.client, hold.token)).collect();
+        assert_eq!(holds, [(Some(client.id()), Some(guard.token()))], "the vote, and not the turn as well");
+    }
     assert_eq!((program.locks.stats().held, program.locks.stats().acquired), (1, 1));
     guard.release().await.unwrap();
     masters.nothing_is_left().await;

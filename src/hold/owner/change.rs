@@ -16,6 +16,7 @@ use crate::protocol::change::Changed;
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::limits::WRITE;
 use crate::protocol::token::Token;
+use crate::runtime::timeout;
 
 impl HoldOwner {
     /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
@@ -48,7 +49,19 @@ impl HoldOwner {
             rest.iter().for_each(|rest| context.engine.release(&rest.hold, context.now()));
         }
         let rest_id = rest.as_ref().map(|rest| rest.hold.id);
-        let changed = this.ask_to_change(operation, lease, rest_id, &mut pending).await?;
+        let changed = {
+            let mut asking = pin!(this.ask_to_change(operation, lease, rest_id, &mut pending));
+            let left = old.remaining(context.now());
+            if let Some(changed) = timeout(&context.executor, left, asking.as_mut()).await {
+                changed?
+            } else {
+                // The engine, which does not renew the old holds any more, tells nobody that they are lost.
+                for hold in rest.iter().map(|rest| &rest.hold).chain([&old]) {
+                    hold.lose(Loss::Expired);
+                }
+                asking.await?
+            }
+        };
         // Tasks that watch the old hold learn that it is over, even if the new one fails.
         let _ = old.release(context.now());
         if let Some(rest) = &mut rest {
