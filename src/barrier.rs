@@ -54,8 +54,8 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   [`Broken`](ErrorKind::Broken) by a message, not after their own timeouts. That a lease has ended is noticed by
 ///   the first of them that asks: at most a third of the client's lease later. Those that arrive later wait in a fresh
 ///   generation.
-/// - Each wait arrives once, even if its request is sent several times or arrives late. A wait that has given up and
-///   begins again arrives when the server knows that the client's former ones have left.
+/// - Each wait arrives once, even if its request is sent several times or arrives late. After a wait that
+///   was given up, the client's next wait here arrives when the server has confirmed that the earlier one has left.
 /// - A party whose message was lost learns of the end at most a third of the client's lease after it can reach the
 ///   server again.
 /// - Exactly one party of a generation is its [leader](BarrierPass::is_leader).
@@ -221,6 +221,8 @@ impl BarrierPass {
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number of parties is invalid, or the timeout is zero.
 ///   Nothing was sent.
 /// - [`Lost`](ErrorKind::Lost): the server has lost the party, and it is not known whether its generation has passed.
+/// - [`Unavailable`](ErrorKind::Unavailable): the server has not confirmed for the client's
+///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout) that an earlier wait of the client has left.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
 ///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). Other errors of the server are returned at once.
 /// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.

@@ -212,7 +212,7 @@ impl ConfigBuilder {
     /// client therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see
     /// [`Client::connect`](crate::Client::connect). A program that starts again must not use the identity of its last
     /// run either. It numbers its calls from the start, and the server would take them for late copies of calls that it
-    /// remembers: for some minutes, and by a [`Once`](crate::Once) for longer.
+    /// remembers: for some minutes, and by a [`Once`](crate::Once) for as long as its keys live.
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self

@@ -64,6 +64,8 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 ///   [`reset`](Self::reset). The others get [`Broken`](ErrorKind::Broken) by a message: those that wait, and those that
 ///   work, by [`Inside::broken`]. That a lease has ended is noticed by the first of them that asks: at most a third of
 ///   the client's lease later.
+/// - After an entry that was given up, the client's next one begins when the server has confirmed that the earlier one
+///   has left.
 ///
 /// # Not guaranteed
 /// Those of [`Barrier`](crate::Barrier), and:

@@ -158,10 +158,10 @@ impl Lock {
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
     ///
-    /// Returns a token that is larger than that of the old holder and smaller than that of the next one. `None`: the
-    /// lock was free, or its holder had no hold any more when the server was about to take it. If an answer is lost,
-    /// the call is sent again, and then `None` may also mean that the first copy has taken the lock: in this case fence
-    /// with the token of the next acquisition.
+    /// Returns a token that is larger than that of the old holder and smaller than that of the next one. `None`:
+    /// nothing was taken, because the lock was free, or its holder released it first. If an answer is lost, the call is
+    /// sent again, and then `None` may also mean that the first copy has taken the lock: in this case fence with the
+    /// token of the next acquisition.
     ///
     /// The old holder's client is notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if it is subscribed. Until
     /// the notification arrives the old holder may still act. Give the token to the protected

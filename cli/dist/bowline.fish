@@ -186,7 +186,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_se
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends before it is counted down'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and not __fish_seen_subcommand_from set count-down wait show delete help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -240,7 +240,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
+complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends before it is counted down'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'
 complete -c bowline -n "__fish_bowline_using_subcommand latch; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -292,7 +292,7 @@ once\t''
 election\t''
 rate\t''
 redlock\t''"
-complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'The time from one question to the servers to the next: 100 ms or more' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l every -d 'The pause between two questions to the servers: at least 100 ms' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l url -d 'The servers: redis://host/, rediss:// for TLS, unix://, redis-sentinel://host,host/?master=name, redis-cluster://host,host. A password in an argument is visible to other users of this machine: use --password-file or the environment' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l config -d 'A file in TOML with url, username, password_file and so on, and prefix, command_timeout, retry_timeout' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l username -d 'The user on the servers' -r
@@ -336,6 +336,6 @@ complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_see
 complete -c bowline -n "__fish_bowline_using_subcommand help; and not __fish_seen_subcommand_from run inspect watch ls release deadlocks leader latch ping doctor top completions generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "set" -d 'Makes a latch with this count. Exits with 1 if there is one that is not at zero'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "count-down" -d 'Counts down by one, and prints what is left'
-complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends without its count'
+complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "wait" -d 'Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and with 125 if the latch ends before it is counted down'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "show" -d 'Shows the count, and who waits. Exits with 1 if there is no latch'
 complete -c bowline -n "__fish_bowline_using_subcommand help; and __fish_seen_subcommand_from latch" -f -a "delete" -d 'Ends a latch. Its waiters fail. Exits with 1 if there is none'

@@ -137,7 +137,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A time that is more than nothing.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|time| if time.is_zero() { Err("more than 0s".to_owned()) } else { Ok(time) })
+    duration(text).and_then(|time| if time.is_zero() { Err("must be more than 0s".to_owned()) } else { Ok(time) })
 }
 
 /// The numbers of a time, each with its unit.

@@ -91,7 +91,7 @@ impl ConnectionError {
             Self::Unsupported(_) => ErrorKind::Unsupported,
             Self::Closed => ErrorKind::Closed,
             Self::Refused { code, message } => match code.as_str() {
-                "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
+                "NOPERM" | "NOAUTH" | "WRONGPASS" | "DENIED" => ErrorKind::Denied,
                 "WRONGTYPE" => ErrorKind::WrongType,
                 "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
                 // The server accepts clients again when others disconnect.

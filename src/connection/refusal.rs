@@ -10,6 +10,7 @@ pub(crate) fn explain(error: &ConnectionError, prefix: &str) -> Option<String> {
     Some(match code.as_str() {
         "READONLY" | "MASTERDOWN" | "UNBLOCKED" => "this is a replica; connect to its primary".to_owned(),
         "WRONGPASS" => "the user's name or password is wrong".to_owned(),
+        "DENIED" => "the server is in protected mode: without a password, it serves its own machine only".to_owned(),
         "NOAUTH" => "the server asks for a password, but the URL has none".to_owned(),
         "NOPERM" => format!("{}; docs/acl.md lists the rights that bowline needs", missing_right(message, prefix)),
         _ => return None,
@@ -122,6 +123,7 @@ mod tests {
     fn other_refusals() {
         assert!(explained("READONLY You can't write against a read only replica.").contains("this is a replica"));
         assert!(explained("WRONGPASS invalid username-password pair").contains("password is wrong"));
+        assert!(explained("DENIED Redis is running in protected mode").contains("its own machine only"));
         assert!(explained("NOAUTH Authentication required.").contains("asks for a password"));
         assert_eq!(explained("LOADING Redis is loading"), "");
     }

@@ -14,8 +14,8 @@ use crate::protocol::renewed::HoldState;
 
 const OPERATION: &str = "extend";
 
-/// Extends the fixed lease of a hold, also of one by votes. If the future is dropped, the hold may last longer in Redis
-/// than its guard counts. It still ends there when the guard is released or the lease expires.
+/// Extends the fixed lease of a hold, also that of a `RedLock`. If the future is dropped, the hold may last longer in
+/// Redis than its guard counts. It still ends there when the guard is released or the lease expires.
 pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     let (context, hold) = (owned.context(), &owned.hold);
     let named = |error: Error| error.with_name(&hold.keys.name);
@@ -30,7 +30,7 @@ pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     extend_alone(context, hold, lease).await
 }
 
-/// Repeats the request until the server has answered or the hold is lost. The hold may be released meanwhile.
+/// Repeats the request until the server has answered or the hold is lost.
 pub(crate) async fn extend_alone(context: &Context, hold: &Arc<Hold>, lease: Duration) -> Result<()> {
     let named = |error: Error| error.with_name(&hold.keys.name);
     let unacknowledged = |replicas: u32| {

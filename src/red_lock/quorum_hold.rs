@@ -1,13 +1,14 @@
 //! A hold of a RedLock, as its guards and its task share it.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::{BoxFuture, ready, select};
 
 use crate::engine::lease::{Hold, Loss, Whole};
 use crate::error::{Error, ErrorKind, Result};
@@ -240,8 +241,10 @@ impl Ends for QuorumHold {
             for (_, vote) in spare {
                 // Without the owner of the vote, which a release meanwhile must have for itself.
                 let (executor, context, hold) = (masters.executor().clone(), vote.context().clone(), vote.hold.clone());
-                let extended =
-                    async move { drop(timeout(&executor, limit, extend_alone(&context, &hold, lease)).await) };
+                let extended = async move {
+                    let extended = pin!(timeout(&executor, limit, extend_alone(&context, &hold, lease)));
+                    select(extended, pin!(hold.over())).await;
+                };
                 masters.executor().spawn(Box::pin(extended));
             }
             let extended = needed.iter().map(|(_, vote)| extend_alone(vote.context(), &vote.hold, lease));

@@ -33,10 +33,6 @@ pub(super) mod sending;
 pub(super) mod silence;
 pub(super) mod state;
 pub(super) mod supervisor;
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests;
 pub(super) mod unanswered;
@@ -61,7 +57,7 @@ pub(super) struct Link {
     pub(super) silence: Silence,
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
     pub(super) upkeep: Duration,
-    /// How long the connection for commands took for one answer when it was made, in microseconds.
+    /// See [`round_trip`](Self::round_trip), in microseconds.
     round_trip: AtomicU64,
     pub(super) seed: u64,
     state: StateCell,
@@ -167,9 +163,13 @@ impl Link {
         self.round_trip.store(micros(round_trip), Ordering::Relaxed);
     }
 
-    /// Records how long the server took for another answer. The login may have met a busy server.
+    /// Records how long another answer took: an eighth of the difference counts. So neither a login at a busy server
+    /// nor the answer of one that stood still says for long what an answer takes.
     pub(super) fn answered(&self, time: Duration) {
-        self.round_trip.fetch_min(micros(time), Ordering::Relaxed);
+        let known = self.round_trip.load(Ordering::Relaxed);
+        let time = micros(time).min(known.saturating_mul(2));
+        // An update that is lost among others is made up for by the next one.
+        self.round_trip.store(known - known / 8 + time / 8, Ordering::Relaxed);
     }
 
     /// Gives a connection up because of `why`. The calls that are under way on it fail.
@@ -235,7 +235,7 @@ impl Link {
         (self.round_trip() * 2).min(self.upkeep)
     }
 
-    /// How long the server took for its answer to the last login, or for the fastest answer since then.
+    /// How long an answer takes, about: as long as that to the last login, corrected by those that came later.
     pub(super) fn round_trip(&self) -> Duration {
         Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }
@@ -269,4 +269,8 @@ impl fmt::Debug for Link {
             .field("state", &state)
             .finish_non_exhaustive()
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

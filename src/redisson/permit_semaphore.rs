@@ -45,10 +45,11 @@ use crate::redisson::changed::{changed, give};
 /// - `<name>`, the number of free permits, and `{<name>}:timeout`, the ids of the others, do not expire, unless a Java
 ///   program calls `expire` on the semaphore.
 /// - `<prefix>:call:{<name>}:<id>` recognises late copies of a request. It expires one
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout) and 1 s after an acquisition was cancelled, after a
-///   guard was dropped, or after a permit was released that had been asked for more than once; one
-///   [`retry_timeout`](crate::ConfigBuilder::retry_timeout) later after [`release_id`](Self::release_id); and one
-///   `retry_timeout` and one `command_timeout` after the other calls.
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout) after the call, and in addition:
+///   - 1 s after an acquisition that was cancelled, a guard that was dropped, or the release of a permit that had been
+///     asked for more than once;
+///   - one [`retry_timeout`](crate::ConfigBuilder::retry_timeout) and 1 s after [`release_id`](Self::release_id);
+///   - one `retry_timeout` after another call.
 ///
 /// # Examples
 /// ```no_run

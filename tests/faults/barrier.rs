@@ -24,6 +24,7 @@ on_every_runtime! {
     a_restart_without_data_is_told,
     a_script_flush_is_not_noticed,
     a_party_comes_again_when_the_server_knows_that_it_has_left,
+    a_party_that_waits_until_it_has_left_is_told_that_its_client_closes,
 }
 
 const LOST: [Fault; 3] = [Fault::LoseReply, Fault::LoseRequest, Fault::Unreachable];
@@ -277,4 +278,22 @@ async fn a_party_comes_again_when_the_server_knows_that_it_has_left(env: Env) {
     until_waiting(&env, &barrier, 1).await;
     env.client().await.barrier("a", 2).wait().await.unwrap();
     env.soon("the other", waiting).await.unwrap();
+}
+
+async fn a_party_that_waits_until_it_has_left_is_told_that_its_client_closes(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let barrier = client.barrier("a", 2);
+    faults.always("barrier_cancel", Fault::Unreachable);
+    assert_eq!(barrier.wait().timeout(ms(50)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    let waiting = waits(&env, &barrier);
+    env.sleep(ms(50)).await;
+    let closing = env.spawn({
+        let client = client.clone();
+        async move { client.close().await }
+    });
+    let kind = env.soon("it is told", waiting).await.unwrap_err().kind();
+    assert_eq!((kind, faults.calls("barrier_arrive")), (ErrorKind::Closed, 1));
+    assert_eq!(barrier.wait().await.unwrap_err().kind(), ErrorKind::Closed);
+    faults.heal();
+    env.soon("the close", closing).await;
 }

@@ -284,10 +284,12 @@ async fn who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_un
     faults.always("permit_change", Fault::Hang);
     let changing = env.spawn(guard.downgrade());
     assert_eq!(env.soon("it is told", signal.wait()).await, Some(Loss::Expired));
+    assert_eq!(client.stats().lost, 1);
     // The server counts a little longer than the client.
     until_free(&env, "a").await;
     faults.heal();
     faults.release();
     assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(client.stats().lost, 1, "it is counted once");
     until_free(&env, "a").await;
 }

@@ -117,6 +117,7 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         ("NOPERM this user has no permissions to run the 'evalsha' command", ErrorKind::Denied),
         ("ERR The user executing the script can't run this command or subcommand script: a", ErrorKind::Denied),
         ("NOAUTH Authentication required.", ErrorKind::Denied),
+        ("DENIED Redis is running in protected mode because", ErrorKind::Denied),
         ("WRONGTYPE Operation against a key holding the wrong kind of value", ErrorKind::WrongType),
         ("ERR unknown command 'EVALSHA', with args beginning with: ", ErrorKind::Unsupported),
         ("ERR Unknown Redis command called from script", ErrorKind::Unsupported),

@@ -13,6 +13,7 @@ use crate::support::env::{Env, on_every_server};
 on_every_server! {
     a_guard_is_no_longer_valid_when_the_machine_wakes_up_after_its_lease,
     a_guard_outlives_a_shorter_suspension,
+    a_loss_that_the_holder_notices_first_is_counted,
 }
 
 #[derive(Debug)]
@@ -64,4 +65,20 @@ async fn a_guard_outlives_a_shorter_suspension(env: Env) {
     machine.suspended.store(2000, Ordering::SeqCst);
     assert!(guard.is_valid() && guard.remaining() <= ms(18_000));
     guard.release().await.unwrap();
+}
+
+async fn a_loss_that_the_holder_notices_first_is_counted(env: Env) {
+    for is_dropped in [false, true] {
+        let (client, machine) = client_of(&env, ms(20_000)).await;
+        let guard = client.lock("a").lock().await.unwrap();
+        machine.suspended.store(20_000, Ordering::SeqCst);
+        if is_dropped {
+            drop(guard);
+        } else {
+            assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+        }
+        assert_eq!(client.stats().lost, 1);
+        // Its hold is released nevertheless.
+        env.client().await.lock("a").lock().timeout(ms(10_000)).await.unwrap().release().await.unwrap();
+    }
 }

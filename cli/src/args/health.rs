@@ -87,7 +87,7 @@ pub(crate) struct Top {
     #[arg(long)]
     pub(crate) kind: Option<super::look::Kind>,
 
-    /// The time from one question to the servers to the next: 100 ms or more.
+    /// The pause between two questions to the servers: at least 100 ms.
     #[arg(long, value_parser = every, value_name = "TIME", default_value = "1s")]
     pub(crate) every: Duration,
 }

@@ -157,7 +157,7 @@ pub(crate) enum Latch {
     /// Counts down by one, and prints what is left.
     CountDown { name: String },
     /// Waits until the count is zero. Exits with 0 at once if there is no latch, with 1 if the time is over before, and
-    /// with 125 if the latch ends without its count.
+    /// with 125 if the latch ends before it is counted down.
     Wait {
         name: String,
         #[arg(long, value_parser = some_time, value_name = "TIME")]

@@ -198,10 +198,10 @@ impl Choices {
     fn check(&self, operation: &'static str, amount: u32) -> Result<()> {
         let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return invalid("timeout is zero, and must be more; the try_ methods do not wait".to_owned());
+            return invalid("timeout is zero; a try_ method acquires without waiting".to_owned());
         }
         if self.max_waiters == Some(0) {
-            return invalid("max_waiters is zero; use the try_ method to acquire without waiting".to_owned());
+            return invalid("max_waiters is zero; a try_ method acquires without waiting".to_owned());
         }
         if amount == 0 {
             return invalid("the number of permits is zero".to_owned());

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::Grant;
+use crate::observe;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::stats::Stats;
@@ -44,12 +45,30 @@ impl Engine {
         self.change(|state| state.hold_handler().end(hold.id.n, now))
     }
 
-    /// Releases the hold in the background.
+    /// Releases the hold in the background. If its lease has ended, and the watchdog has not noticed yet, that counts
+    /// as a loss.
     pub(crate) fn release_later(&self, hold: &Hold, now: Instant) {
         self.change(|state| {
-            state.hold_handler().end(hold.id.n, now);
+            let mut handler = state.hold_handler();
+            match hold.loss(now) {
+                Some(loss) => drop(handler.lose(hold.id.n, loss, now)),
+                None => drop(handler.end(hold.id.n, now)),
+            }
             state.cleanups.push(Cleanup::of(hold, now));
         });
+    }
+
+    /// Loses a hold that is not renewed any more, because its holder changes it.
+    pub(crate) fn set_lost(&self, hold: &Hold, loss: Loss) {
+        if hold.lose(loss) {
+            self.count_loss(hold, loss);
+        }
+    }
+
+    /// Counts and reports a loss that is found when its holder releases the hold.
+    pub(crate) fn count_loss(&self, hold: &Hold, loss: Loss) {
+        self.change(|state| state.stats.lost += 1);
+        observe::lost(&hold.keys.name, &loss, loss.word());
     }
 
     /// Gives units of the hold back in the background, so that `rest` are left.

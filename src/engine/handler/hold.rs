@@ -57,7 +57,8 @@ impl HoldHandler<'_> {
         self.assets.cleanups.push(Cleanup::of(&hold, now));
     }
 
-    fn lose(&mut self, n: u64, loss: Loss, now: Instant) -> Option<Arc<Hold>> {
+    /// Loses the hold, if it exists. Its holder is told.
+    pub(in crate::engine) fn lose(&mut self, n: u64, loss: Loss, now: Instant) -> Option<Arc<Hold>> {
         let hold = self.assets.holds.remove(n)?;
         // An idle hold has no guard that could be told.
         let is_idle = self.assets.idles.is_idle(n);

@@ -55,9 +55,10 @@ impl HoldOwner {
             if let Some(changed) = timeout(&context.executor, left, asking.as_mut()).await {
                 changed?
             } else {
-                // The engine, which does not renew the old holds any more, tells nobody that they are lost.
-                for hold in rest.iter().map(|rest| &rest.hold).chain([&old]) {
-                    hold.lose(Loss::Expired);
+                // The engine does not renew the old hold any more, and tells nobody that it is lost. At the end of the
+                // runtime, the timer ends before the lease.
+                if old.remaining(context.now()).is_zero() {
+                    context.engine.set_lost(&old, Loss::Expired);
                 }
                 asking.await?
             }
@@ -137,7 +138,7 @@ impl HoldOwner {
                 Ok(Changed::Stale { now }) => context.observe(now),
                 Ok(Changed::NotHeld { call_again, now }) => {
                     self.set_ended(call_again, now);
-                    old.lose(Loss::Gone);
+                    context.engine.set_lost(&old, Loss::Gone);
                     pending.forget();
                     return Err(lost_error(&old, operation, Loss::Gone));
                 }

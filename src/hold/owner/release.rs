@@ -76,6 +76,7 @@ impl HoldOwner {
                     if is_late {
                         return Ok(());
                     }
+                    context.engine.count_loss(&this.hold, Loss::Gone);
                     return Err(lost_error(&this.hold, "release", Loss::Gone));
                 }
                 Err(failure) => {

@@ -68,7 +68,7 @@ impl Reader {
         self.readings += 1;
         let mut candidates = Candidates::of(router, &known, self.readings);
         let mut asked: FuturesUnordered<Asked<'_>> = FuturesUnordered::new();
-        let mut choice = Choice::new(&known, candidates.doubted.clone());
+        let mut choice = Choice::new(&known, std::mem::take(&mut candidates.doubted));
         let (mut about, mut failure): (Option<(bool, About)>, Option<Failure>) = (None, None);
         loop {
             let more = match candidates.linked.pop() {
@@ -124,7 +124,7 @@ struct Candidates {
     others: Vec<Host>,
     /// The nodes in doubt. They cannot confirm their own answers.
     doubted: Vec<Host>,
-    /// The nodes that are in no list any more, and those with a link.
+    /// The nodes that were asked, and those with a link, which are asked first.
     asked: HashSet<Host>,
 }
 
@@ -189,7 +189,12 @@ async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     let up =
         ready.ok_or_else(|| Failure::Io(format!("no connection within {longest:?}")))?.map_err(Failure::Refused)?;
     let limit = router.config.command_timeout.min(node.link.upkeep);
+    let sent = router.executor.now();
     let asked = router.within(limit, ask(router, up.connection, &node.host, false)).await;
+    if asked.is_some() {
+        // There may be no calls to this node.
+        node.link.answered(router.executor.now().saturating_duration_since(sent));
+    }
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))
 }
 

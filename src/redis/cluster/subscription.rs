@@ -122,8 +122,9 @@ impl Source for InCluster {
 
     fn first_limit(&self) -> Option<Duration> {
         let has_others = matches!(self.at, At::AnyMaster(_)) && self.router.map().masters().len() > 1;
-        // Half of the time is left for another master, however short the time is.
-        has_others.then(|| self.limits()[0].min(self.limits()[1] / 2))
+        // Half of the time is left for another master, unless an attempt needs more.
+        let half = |[shortest, longest]: [Duration; 2]| shortest.min((longest / 2).max(ten_round_trips(&self.router)));
+        has_others.then(|| half(self.limits()))
     }
 
     async fn open(
@@ -221,7 +222,11 @@ impl Source for InCluster {
 /// one gives no answer, but not less than ten round trips, of which an attempt needs about half.
 pub(super) fn limits(router: &Router) -> [Duration; 2] {
     let longest = router.config.command_timeout;
-    [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
+    [longest.min(Duration::from_secs(1).max(ten_round_trips(router))), longest]
+}
+
+fn ten_round_trips(router: &Router) -> Duration {
+    router.patient() * 5
 }
 
 /// Connects to a node, unless it is cut off from the cluster. If no node accepts calls, a node that is cut off will do,

@@ -22,7 +22,7 @@ const ROUND_TRIPS: u32 = 2;
 /// the connection was closed.
 pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
-    // `patient` is twice the shortest round trip of the link.
+    // `patient` is twice the round trip of the link.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
     let took = answered.saturating_duration_since(handed);
     node.link.answered(took);

@@ -174,3 +174,15 @@ fn a_call_that_sends_a_script_is_written_although_nobody_waits_for_it() {
     lab.run(&mut tasks, calls::run(&link, &second)).unwrap();
     assert_eq!(*lock(&heard), ["EVAL", "EVALSHA"]);
 }
+
+#[test]
+fn one_slow_answer_says_little_about_the_round_trip() {
+    let (_lab, _tasks, link) = link();
+    link.measured(ms(80));
+    link.answered(ms(2000));
+    assert_eq!(link.round_trip(), ms(90));
+    (0..100).for_each(|_| link.answered(ms(20)));
+    assert!((ms(19)..ms(22)).contains(&link.round_trip()), "{:?}", link.round_trip());
+    (0..100).for_each(|_| link.answered(ms(40)));
+    assert!((ms(38)..ms(42)).contains(&link.round_trip()), "{:?}", link.round_trip());
+}

@@ -28,8 +28,8 @@ pub(in crate::redis) struct UnderWay {
 
 #[derive(Default)]
 struct Calls {
-    /// The calls in the order of their time limits. A call that has ended stays until all older ones have ended. One
-    /// ends with its time limit at the latest, also if its future is not polled any more. So the first one waits.
+    /// The calls in the order of their time limits. A call that has ended stays until all older ones have ended. A
+    /// call also ends when its time limit passes, even if nobody polls its future. The first one has not ended.
     queue: VecDeque<Call>,
     /// The number of the first call in the queue.
     first: u64,

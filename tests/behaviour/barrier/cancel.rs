@@ -33,6 +33,7 @@ async fn a_party_that_has_given_up_does_not_count_when_it_comes_again(env: Env) 
         let waited = a.wait().timeout(Duration::from_millis(50)).await;
         assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
     }
+    env.eventually("it has left", async || b.inspect().await.unwrap().waiters == 0).await;
     let waiting = env.spawn(b.wait().into_future());
     env.eventually("one waits", async || b.inspect().await.unwrap().waiters == 1).await;
     let waited = a.wait().timeout(Duration::from_millis(50)).await;

@@ -89,18 +89,39 @@ fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
 }
 
-/// The master was busy when the client logged in. That says nothing about how long an answer takes.
+/// The master was busy at the login, and has answered at once since then.
 #[test]
 fn a_slow_login_makes_no_late_answer_one_that_came_soon() {
     let lab = Lab::new(&[1, 2, 3], 1);
     lab.nodes[&1].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(1000), links::hello())));
     let mut scene = Scene::connect(lab);
+    for _ in 0..20 {
+        scene.run(call).unwrap();
+    }
+    *lock(&scene.lab.nodes[&1].scripts) = 0;
     let meanwhile = async |lab: &Lab, _: &Cluster| {
         lab.sleep(ms(450)).await;
         replace(lab);
     };
     let (answer, _) = thawed(&mut scene, meanwhile);
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+}
+
+/// Its link is used for readings of the map only.
+#[test]
+fn readings_correct_a_slow_login() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes[&1].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(1000), links::hello())));
+    let mut scene = Scene::connect(lab);
+    scene.run(call).unwrap();
+    let link = scene.cluster.router.link_to(0).unwrap();
+    let slow = link.patient();
+    assert!(slow > ms(1000), "{slow:?}");
+    for _ in 0..30 {
+        scene.cluster.router.signals.suspect_map();
+        scene.sleep(ms(1000));
+    }
+    assert!(link.patient() < slow / 4, "{:?}", link.patient());
 }
 
 /// An answer that comes at once needs no other node.
@@ -136,11 +157,11 @@ fn a_late_answer_has_the_map_read_at_once() {
 #[test]
 fn what_is_late_depends_on_the_network() {
     for (round_trip, late) in [(ms(0), ms(100)), (ms(20), ms(100)), (ms(80), ms(320))] {
-        let lab = Lab::new(&[1, 2, 3], 1);
-        lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
-        let mut scene = Scene::connect(lab);
-        scene.run(call).unwrap();
         for (time, is_late) in [(late - ms(1), false), (late, true)] {
+            let lab = Lab::new(&[1, 2, 3], 1);
+            lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
+            let mut scene = Scene::connect(lab);
+            scene.run(call).unwrap();
             scene.sleep(ms(1000));
             answers_after(&scene, time - round_trip);
             let before = scene.lab.sum(|node| &node.readings);

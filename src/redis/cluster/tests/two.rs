@@ -57,6 +57,20 @@ fn a_frozen_master_leaves_time_for_the_first_subscription() {
     }
 }
 
+/// An attempt takes more than half of the command timeout.
+#[test]
+fn a_slow_network_has_time_for_the_first_subscription() {
+    let config = Config::builder().command_timeout(ms(1000)).build().unwrap();
+    let mut scene = scene_with(&config);
+    scene.lab.nodes.values().for_each(|node| {
+        *lock(&node.round_trip) = ms(300);
+        node.sockets().into_iter().for_each(|socket| node.cut(socket));
+    });
+    scene.sleep(ms(5000));
+    let subscribed = scene.subscribe("inbox").map(drop);
+    assert!(subscribed.is_ok(), "{subscribed:?}");
+}
+
 #[test]
 fn calls_are_grouped_by_their_masters() {
     let mut scene = scene();
@@ -178,9 +192,9 @@ fn one_sign_of_an_old_map_asks_for_one_reading() {
     assert_eq!(scene.lab.sum(|node| &node.readings), before + 1);
 }
 
-/// No majority of the masters of either view reports the same. None is asked twice in a reading.
+/// No majority of the masters of either view reports the same, and a reading asks no node again for that.
 #[test]
-fn older_views_that_differ_end_a_reading() {
+fn a_reading_of_older_views_that_differ_ends() {
     let lab = Lab::new(&[1, 2, 3], 1);
     lab.nodes.values().for_each(|node| *lock(&node.owner) = (1, 9));
     let mut scene = Scene::with(lab, "redis-cluster://h:1,h:2,h:3", &Config::default(), 7);
@@ -192,7 +206,7 @@ fn older_views_that_differ_end_a_reading() {
     let before = lab.sum(|node| &node.readings);
     scene.sleep(Duration::from_secs(10));
     let read = lab.sum(|node| &node.readings) - before;
-    assert!((2..200).contains(&read), "{read} nodes were asked");
+    assert!(read > 1, "{read} nodes were asked");
 }
 
 /// The new cluster has older epochs, and the known master is gone. Whichever node is asked first, the one master of the

@@ -128,15 +128,14 @@ fn a_first_subscription_that_never_meets_the_commands_says_so() {
     assert!((5..20).contains(&tried), "there are pauses: {tried}");
 }
 
-/// The server was busy when the client logged in. That says nothing about how long an answer takes.
 #[test]
-fn a_heartbeat_that_is_answered_at_once_corrects_a_slow_login() {
+fn heartbeats_that_are_answered_at_once_correct_a_slow_login() {
     let mut scene = Scene::new();
     let _subscription = scene.subscribe().unwrap();
     scene.link.measured(ms(1000));
     assert_eq!(scene.link.patient(), ms(2000));
-    scene.sleep(HEARTBEAT + ms(1));
-    assert_eq!(scene.link.patient(), ms(0));
+    scene.sleep(20 * HEARTBEAT);
+    assert!(scene.link.patient() < ms(200), "{:?}", scene.link.patient());
 }
 
 /// A second refusal is no news.
