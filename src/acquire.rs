@@ -96,11 +96,17 @@ pub(crate) struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> HoldOwner {
+        HoldOwner::new(self.source.clone(), hold, self.request.holder)
+    }
+
+    /// What the caller gets. From here on, its hold is measured.
+    fn granted(&self, owned: HoldOwner) -> Owned {
+        let hold = &owned.hold;
         // The turn of a `RedLock` and the rest that an upgrade acquires are no holds of the caller's.
         let is_own = hold.keys.kind != Kind::Turn && !hold.keys.kind.claim(hold.amount).goes_first();
         let metered = || Metered::held(self.source.context.observed(self.request.operation, &hold.keys));
         let metered = is_own.then(metered);
-        HoldOwner::new(self.source.clone(), hold, self.request.holder).metered(metered)
+        Owned::Held(Arc::new(owned.metered(metered)))
     }
 }
 
@@ -169,7 +175,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
                     member.into_iter().for_each(Member::holds);
                     let mut owned = acquisition.owned(hold);
                     owned.in_cohort = cohort.map(|cohort| InCohort::new(cohort, budget, request));
-                    return Ok(Owned::Held(Arc::new(owned)));
+                    return Ok(acquisition.granted(owned));
                 }
             };
         }
@@ -200,7 +206,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Owned> {
                 }
                 member.into_iter().for_each(Member::holds);
                 owned.in_cohort = cohort.map(|cohort| InCohort::granted(context, cohort, &owned.hold, request));
-                return Ok(Owned::Held(Arc::new(owned)));
+                return Ok(acquisition.granted(owned));
             }
             Decision::Busy { is_retained: false } => return Ok(Owned::Busy),
             Decision::Busy { is_retained: true } => return Ok(Owned::Retained),

@@ -23,13 +23,14 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 
-use crate::acquire::ticket_only::{stay, wait};
+use crate::acquire::ticket_only::{stay, wait_unobserved};
 use crate::acquire::wait::{LastFailure, end_of, in_time, timed_out};
 use crate::barrier::break_generation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::hold::owner::HoldSource;
 use crate::inspect::{Labels, WaiterState, clients_of};
+use crate::observe::{self, meter};
 use crate::protocol::barrier::end::GenerationEnd;
 use crate::protocol::barrier::keep;
 use crate::protocol::barrier::reply::BarrierInspected;
@@ -222,7 +223,8 @@ impl IntoFuture for Enter {
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Err(fail(ErrorKind::InvalidInput, OPERATION, "timeout is zero", &keys.name));
             }
-            enter(&barrier, end_of(&context, timeout)).await
+            let entering = enter(&barrier, end_of(&context, timeout));
+            observe::acquiring(context.observed(OPERATION, &keys), true, meter::of_wait, entering).await
         })
     }
 }
@@ -259,11 +261,12 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
     let entry = barrier.entry(after);
     let entry_keys = entry.keys(OPERATION)?;
     let left = until.map(|until| until.saturating_duration_since(context.now()).max(LEAST_WAIT));
-    let passes = pin!(wait(context, OPERATION, entry_keys, left, GONE, |number| match GenerationEnd::of(number) {
-        Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
-        Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
-        None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
-    }));
+    let passes =
+        pin!(wait_unobserved(context, OPERATION, entry_keys, left, GONE, |number| match GenerationEnd::of(number) {
+            Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
+            Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
+            None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
+        }));
     // Declared after the wait, and therefore dropped before it. If the future is dropped, the inside breaks first, so
     // that nobody who is told of it at the entry comes again while these tickets are still there.
     let presence = stays;

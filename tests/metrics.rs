@@ -209,6 +209,23 @@ async fn metrics() {
     latch.wait().await.unwrap();
     assert_eq!(told.times("bowline_wait_seconds operation=wait outcome=granted").len(), 1);
 
+    // Two are inside, and a third does not come in.
+    let double = client.double_barrier("i", 2);
+    let (one, two) = tokio::join!(double.enter().into_future(), double.enter().into_future());
+    assert_eq!(double.enter().await.unwrap_err().kind(), bowline::ErrorKind::OtherParties);
+    for (outcome, entered) in [("granted", 2), ("other_parties", 1)] {
+        assert_eq!(told.times(&format!("bowline_wait_seconds operation=enter outcome={outcome}")).len(), entered);
+    }
+    drop((one.unwrap(), two.unwrap()));
+
+    // What is granted and not acknowledged is no hold of the caller's.
+    let hasty = Config::builder().retry_timeout(Duration::from_millis(100)).build().unwrap();
+    let hasty = bowline::tokio::connect_with(server.url(), hasty).await.unwrap();
+    let before = told.times("bowline_hold_seconds operation=lock").len();
+    let few = hasty.lock("j").lock().acknowledged_by(1).await.unwrap_err();
+    assert_eq!(few.kind(), bowline::ErrorKind::Unacknowledged);
+    assert_eq!(told.times("bowline_hold_seconds operation=lock").len(), before);
+
     // Losses.
     let lost = client.lock("e").lock().await.unwrap();
     client.lock("e").force_release().await.unwrap();

@@ -2,27 +2,30 @@
 
 use std::future::poll_fn;
 use std::io::{IsTerminal, stdin, stdout};
+use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use bowline::Client;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::args::health::Top;
 use crate::exit::{Failure, OK, SIGNALLED};
 use crate::ls::list;
+use crate::show::reader_is_gone;
 
 mod draw;
 mod table;
 
 use table::Table;
 
-/// How often keys are read.
-const KEYS: Duration = Duration::from_millis(50);
+const SIGHUP: u8 = 1;
 
-/// Those that end it: SIGHUP, SIGINT, SIGQUIT and SIGTERM.
-const ENDING: [u8; 4] = [1, 2, 3, 15];
+/// Those that end it: also SIGINT, SIGQUIT and SIGTERM.
+const ENDING: [u8; 4] = [SIGHUP, 2, 3, 15];
 
 pub(crate) async fn top(client: &Client, args: &Top) -> Result<u8, Failure> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
@@ -60,6 +63,22 @@ async fn next(signals: &mut [(u8, Signal)]) -> u8 {
     .await
 }
 
+/// What the terminal reports. A thread of its own waits for that: in the middle of a sequence of bytes, and when the
+/// terminal is gone, the wait has no end.
+fn events() -> UnboundedReceiver<std::io::Result<Event>> {
+    let (sender, events) = unbounded_channel();
+    thread::spawn(move || {
+        loop {
+            let event = event::read();
+            let is_last = event.is_err();
+            if sender.send(event).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    events
+}
+
 async fn follow(
     client: &Client,
     args: &Top,
@@ -67,6 +86,7 @@ async fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     signals: &mut [(u8, Signal)],
 ) -> Result<u8, Failure> {
+    let (mut events, mut is_gone) = (events(), pin!(reader_is_gone()));
     loop {
         let mut look = Box::pin(async {
             tokio::time::sleep(args.every).await;
@@ -84,14 +104,15 @@ async fn follow(
                     break;
                 }
                 signal = next(signals) => return Ok(SIGNALLED + signal),
-                () = tokio::time::sleep(KEYS) => {}
-            }
-            while event::poll(Duration::ZERO).map_err(failed)? {
-                if let Event::Key(key) = event::read().map_err(failed)?
-                    && key.kind != KeyEventKind::Release
-                    && ends(table, key)
-                {
-                    return Ok(OK);
+                // Not every process hears of that by a signal.
+                () = &mut is_gone => return Ok(SIGNALLED + SIGHUP),
+                Some(event) = events.recv() => {
+                    if let Event::Key(key) = event.map_err(failed)?
+                        && key.kind != KeyEventKind::Release
+                        && ends(table, key)
+                    {
+                        return Ok(OK);
+                    }
                 }
             }
         }

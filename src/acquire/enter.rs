@@ -103,7 +103,7 @@ async fn enter(
         Some(quorum) => {
             let granted = quorum.clone().acquire(request, until).await?;
             granted.map_or(Owned::Busy, |QuorumGrant { hold, ends }| {
-                Owned::Held(Arc::new(acquisition.owned(hold).of_quorum(ends)))
+                acquisition.granted(acquisition.owned(hold).of_quorum(ends))
             })
         }
     };

@@ -36,14 +36,24 @@ pub(crate) async fn wait<T>(
     gone: &'static str,
     ended: impl FnOnce(Token) -> Result<T>,
 ) -> Result<T> {
-    let waiting = async {
-        let until = end_of(context, timeout);
-        let last = LastFailure::default();
-        let opened = pin!(stay(context, operation, keys, (until, &last), gone, |_, _| {}));
-        let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
-        in_time(context, until, opened, late).await.and_then(ended)
-    };
+    let waiting = wait_unobserved(context, operation, keys, timeout, gone, ended);
     observe::acquiring(context.observed(operation, keys), true, meter::of_wait, waiting).await
+}
+
+/// As [`wait`], as a part of what is observed already.
+pub(crate) async fn wait_unobserved<T>(
+    context: &Arc<Context>,
+    operation: &'static str,
+    keys: &Arc<Keys>,
+    timeout: Option<Duration>,
+    gone: &'static str,
+    ended: impl FnOnce(Token) -> Result<T>,
+) -> Result<T> {
+    let until = end_of(context, timeout);
+    let last = LastFailure::default();
+    let opened = pin!(stay(context, operation, keys, (until, &last), gone, |_, _| {}));
+    let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
+    in_time(context, until, opened, late).await.and_then(ended)
 }
 
 /// Keeps a ticket until it is known how its wait has ended. Tells when the ticket waits, and after which generation.

@@ -179,9 +179,8 @@ fn units_of(claim: Claim) -> u32 {
     if let Claim::Units { units, .. } = claim { units } else { 0 }
 }
 
-/// Cycles of clients that wait for each other: of those through a client, the one with the fewest waits behind others
-/// in a queue, and of these the shortest. Each has a hold in it. Each client of a cycle is in one of them; at most
-/// `most` are returned.
+/// Cycles of clients that wait for each other: of those through a client that have a hold in it, the one with the
+/// fewest waits behind others in a queue, and of these the shortest. At most `most` are returned.
 pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
     let waiting = looked.iter().flat_map(|look| look.queue.iter().map(|ticket| ticket.id.client)).collect();
     let stuck = shrunk(waiting, |stuck| looked.iter().flat_map(|look| look.stuck(stuck)).collect());
@@ -193,8 +192,8 @@ pub(super) fn cycles(looked: &[Looked], most: usize) -> Vec<Vec<Edge>> {
         if found.len() == most || covered.contains(client) {
             continue;
         }
-        let cycle = cycle_of(*client, &edges).filter(|cycle| cycle.iter().any(|edge| edge.hold.is_some()));
-        if let Some(cycle) = cycle {
+        let is_news = |cycle: &Vec<Edge>| cycle.iter().any(|edge| !covered.contains(&edge.waiter));
+        if let Some(cycle) = cycle_of(*client, &edges).filter(is_news) {
             covered.extend(cycle.iter().map(|edge| edge.waiter));
             found.push(cycle);
         }
@@ -238,33 +237,40 @@ fn edges(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> Edges {
     edges
 }
 
-/// The cheapest way from a client back to itself, by Dijkstra's algorithm.
+/// The cheapest way from a client back to itself that has a hold in it, by Dijkstra's algorithm: over the clients, each
+/// without a hold on the way to it and with one. If the way comes to another client twice, the way from there back to
+/// there, which has a hold, too.
 fn cycle_of(client: Uuid, edges: &Edges) -> Option<Vec<Edge>> {
     type Cost = (u32, u32);
-    let mut best: BTreeMap<Uuid, (Cost, Edge)> = BTreeMap::new();
-    let mut open: BTreeSet<(Cost, Uuid)> = BTreeSet::from([((0, 0), client)]);
+    type Place = (Uuid, bool);
+    let (start, end): (Place, Place) = ((client, false), (client, true));
+    let mut best: BTreeMap<Place, (Cost, Place, Edge)> = BTreeMap::new();
+    let mut open: BTreeSet<(Cost, Place)> = BTreeSet::from([((0, 0), start)]);
     while let Some(((queued, length), from)) = open.pop_first() {
-        if from == client && length > 0 {
+        if from == end {
             break;
         }
-        for (to, edge) in edges.get(&from).into_iter().flatten() {
+        for (to, edge) in edges.get(&from.0).into_iter().flatten() {
+            let to = (*to, from.1 || edge.hold.is_some());
             let cost = (queued + u32::from(edge.hold.is_none()), length + 1);
-            if best.get(to).is_none_or(|(known, _)| cost < *known) {
-                if let Some((known, _)) = best.insert(*to, (cost, *edge)) {
-                    open.remove(&(known, *to));
+            if to != start && best.get(&to).is_none_or(|(known, ..)| cost < *known) {
+                if let Some((known, ..)) = best.insert(to, (cost, from, *edge)) {
+                    open.remove(&(known, to));
                 }
-                open.insert((cost, *to));
+                open.insert((cost, to));
             }
         }
     }
-    let mut cycle = vec![best.get(&client)?.1];
-    while let Some((_, edge)) =
-        cycle.last().filter(|edge| edge.waiter != client).and_then(|edge| best.get(&edge.waiter))
-    {
+    let (mut cycle, mut at) = (Vec::new(), end);
+    while at != start {
+        let (_, from, edge) = best.get(&at)?;
         cycle.push(*edge);
+        at = *from;
     }
     cycle.reverse();
-    Some(cycle)
+    let again = |end: &usize| cycle[..*end].iter().position(|edge| edge.waiter == cycle[*end].waiter);
+    let inner = (0..cycle.len()).find_map(|end| Some(again(&end)?..end));
+    Some(inner.map_or_else(|| cycle.clone(), |inner| cycle[inner].to_vec()))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::protocol::reply::AskedAhead;
 use crate::runtime::{Executor, yield_once};
 use crate::tuning::REQUEST;
 
-mod goodbye;
+pub(crate) mod goodbye;
 mod renewals;
 mod unconfirmed;
 

@@ -3,9 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bowline_testkit::server::Server;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -15,13 +19,16 @@ use crate::signals::state;
 /// An interactive shell at a terminal of its own.
 struct Terminal {
     shell: Child,
-    keys: File,
+    /// `None`: the window is closed.
+    keys: Option<File>,
     shown: Arc<Mutex<String>>,
+    is_over: Arc<AtomicBool>,
+    reads: Option<JoinHandle<()>>,
 }
 
 impl Terminal {
     fn start(url: &str) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let path = ptsname(&master, Vec::new()).unwrap();
@@ -36,17 +43,34 @@ impl Terminal {
         let keys = File::from(master);
         let shown = Arc::new(Mutex::new(String::new()));
         let (mut reader, all) = (keys.try_clone().unwrap(), shown.clone());
-        std::thread::spawn(move || {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        let reads = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Ok(n @ 1..) = reader.read(&mut bytes) {
-                all.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+            loop {
+                let mut asked = [PollFd::new(&reader, PollFlags::IN)];
+                let ready = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 })).unwrap_or(0);
+                if ends.load(Ordering::SeqCst) {
+                    return;
+                }
+                if ready > 0 {
+                    let Ok(n @ 1..) = reader.read(&mut bytes) else { return };
+                    all.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+                }
             }
         });
-        Self { shell, keys, shown }
+        Self { shell, keys: Some(keys), shown, is_over, reads: Some(reads) }
+    }
+
+    /// Closes the window.
+    fn hang_up(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.reads.take().unwrap().join().unwrap();
+        self.keys = None;
     }
 
     fn keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.as_ref().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Has the shell continue its job. The shell would read itself what is typed before it has read this.
@@ -205,7 +229,8 @@ fn top_follows_the_names_and_ends_by_a_key() {
     // Only what has changed is drawn.
     until("the waiter is seen", || terminal.shown.lock().unwrap().contains("38;5;3"));
     terminal.keys("/none");
-    terminal.shows("none_");
+    // It may be drawn letter by letter.
+    terminal.shows("e_");
     terminal.keys("\rq");
     terminal.shows("rc=0");
     let (found, _, err) = crate::program::code(&crate::program::output(&server.url(), &["top"]));
@@ -217,17 +242,45 @@ fn top_follows_the_names_and_ends_by_a_key() {
 fn top_gives_the_terminal_back_when_a_signal_ends_it() {
     let server = Server::start();
     let mut terminal = Terminal::start(&server.url());
-    terminal.keys("stty rows 24 cols 100\n");
     for (number, wanted) in [(1, "rc=129"), (2, "rc=130"), (3, "rc=131"), (15, "rc=143")] {
-        let traces = Traces::new();
-        terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B top'; echo rc=$?\n", traces.word("pid")));
-        terminal.shows("\x1b[?1049h");
-        terminal.shows("0 names");
-        let pid = Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap();
+        let pid = top_in(&mut terminal, &Traces::new());
         kill_process(pid, Signal::from_named_raw(number).unwrap()).unwrap();
         terminal.shows("\x1b[?1049l");
         terminal.shows(wanted);
     }
+}
+
+/// A terminal sends such a beginning for Alt and a bracket.
+#[test]
+fn top_hears_of_a_signal_after_half_a_sequence() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let mut terminal = Terminal::start(&server.url());
+    let pid = top_in(&mut terminal, &traces);
+    terminal.keys("\x1b[");
+    // It reads that at some time.
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(pid, Signal::TERM).unwrap();
+    terminal.shows("rc=143");
+}
+
+/// The shell ignores the signal, and the system sends it to nobody else.
+#[test]
+fn top_ends_with_its_window_also_without_a_signal() {
+    let (server, traces) = (Server::start(), Traces::new());
+    let mut terminal = Terminal::start(&server.url());
+    terminal.keys("trap '' HUP\n");
+    let pid = top_in(&mut terminal, &traces);
+    terminal.hang_up();
+    until("it has ended", || matches!(&*state(pid), "" | "Z"));
+}
+
+/// Starts it, and returns its process id when it has the screen.
+fn top_in(terminal: &mut Terminal, traces: &Traces) -> Pid {
+    terminal.keys("stty rows 24 cols 100\n");
+    terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B top'; echo rc=$?\n", traces.word("pid")));
+    terminal.shows("\x1b[?1049h");
+    terminal.shows("0 names");
+    Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap()
 }
 
 #[test]

@@ -246,3 +246,16 @@ fn holds_say_more_than_places_in_a_queue() {
     ];
     assert_eq!(found(&looked), [vec![by_hold(1, "b", 2), by_hold(2, "c", 1)]]);
 }
+
+/// Client 9 gets on. Each of the others waits for one of them by a ticket, and that one for it.
+#[test]
+fn waits_in_queues_hide_no_cycle_with_a_hold() {
+    let looked = [
+        look("n", &[(1, LOCK)], &[(3, LOCK)]),
+        look("x", &[(9, LOCK)], &[(2, LOCK), (1, LOCK)]),
+        look("y", &[(9, LOCK)], &[(1, LOCK), (2, LOCK)]),
+        look("z", &[(9, LOCK)], &[(3, LOCK), (2, LOCK)]),
+        look("w", &[(9, LOCK)], &[(2, LOCK), (3, LOCK)]),
+    ];
+    assert_eq!(found(&looked), [[by_queue(1, "x", 2), by_queue(2, "z", 3), by_hold(3, "n", 1)]]);
+}

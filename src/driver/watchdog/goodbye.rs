@@ -72,7 +72,8 @@ fn is_refusal(failure: &Failure) -> bool {
     }
 }
 
-fn poll_until<F: Future>(executor: &dyn Executor, until: Instant, future: F) -> Option<F::Output> {
+/// Polls without a waker: what needs the runtime does not get on.
+pub(crate) fn poll_until<F: Future>(executor: &dyn Executor, until: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..POLLS {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

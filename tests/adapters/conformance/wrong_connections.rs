@@ -39,6 +39,8 @@ enum Wrong {
     OutlivesItsDrop,
     /// The connection without a runtime leads elsewhere.
     SaysGoodByeElsewhere,
+    /// The connection without a runtime needs the runtime.
+    SaysGoodByeInTheRuntime,
     /// The answers of calls that wait for replicas are in the wrong order.
     MixesAcknowledged,
     /// Reports each second change of a watched key.
@@ -133,6 +135,18 @@ impl Connection for WrongConnection {
         match self.shared.wrong {
             Wrong::SaysGoodByeElsewhere => {
                 Some(Box::new(bowline::embedded::Server::new().connect(self.shared.executor.clone())))
+            }
+            Wrong::SaysGoodByeInTheRuntime => {
+                let shared = self.shared.clone();
+                let opened = std::thread::spawn(move || {
+                    let (config, url, mut opened) = (Config::default(), shared.server.url(), None);
+                    let opening = async {
+                        opened = bowline::tokio::open(shared.executor.clone(), url.as_str(), &config).await.ok();
+                    };
+                    shared.executor.block_on(Box::pin(opening)).unwrap();
+                    opened
+                });
+                Some(Box::new(opened.join().unwrap()?))
             }
             _ => self.inner.without_runtime(within),
         }

@@ -54,4 +54,5 @@ rows! {
     a_stream_that_never_ends: Wrong::Stream(NeverEnds) => CloseEndsStreams DropCloses, within SHORT;
     outlives_its_drop: Wrong::OutlivesItsDrop => DropCloses, within SHORT;
     says_good_bye_elsewhere: Wrong::SaysGoodByeElsewhere => WithoutRuntime;
+    says_good_bye_in_the_runtime: Wrong::SaysGoodByeInTheRuntime => WithoutRuntime;
 }
