@@ -23,7 +23,8 @@ fn a_command_that_ignores_sigterm_is_dead_before_anybody_else_is_granted() {
     let (server, traces) = (Server::start(), Traces::new());
     let proxy = Proxy::start(server.port());
     let script = stubborn(&traces);
-    let options = ["--lease", "6s", "--kill-after", "500ms", "--", "sh", "-c"];
+    // A killed process has a twentieth of the lease to end, which may be short on a busy machine.
+    let options = ["--lease", "15s", "--kill-after", "500ms", "--", "sh", "-c"];
     let mut holder = Running::start(bowline(&proxy.url(), &[&["run", "a"], &options[..], &[&script]].concat()));
     traces.until("log");
     let next = format!("flock -n {} sh -c 'echo next >> {}'", traces.word("file"), traces.word("log"));
