@@ -54,8 +54,8 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   [`Broken`](ErrorKind::Broken) by a message, not after their own timeouts. That a lease has ended is noticed by
 ///   the first of them that asks: at most a third of the client's lease later. Those that arrive later wait in a fresh
 ///   generation.
-/// - Each wait arrives once, even if its request is sent several times or arrives late. After a wait that
-///   was given up, the client's next wait here arrives when the server has confirmed that the earlier one has left.
+/// - Each wait arrives once, even if its request is sent several times or arrives late. After a wait that was given up,
+///   the client's next wait here arrives when the server has confirmed that the earlier one has left.
 /// - A party whose message was lost learns of the end at most a third of the client's lease after it can reach the
 ///   server again.
 /// - Exactly one party of a generation is its [leader](BarrierPass::is_leader).

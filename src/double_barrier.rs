@@ -267,8 +267,8 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
             Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
             None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
         }));
-    // Declared after the wait, and therefore dropped before it. If the future is dropped, the inside breaks first, so
-    // that nobody who is told of it at the entry comes again while these tickets are still there.
+    // If the future is dropped, `presence` is dropped first, because it is declared last. So the server breaks the
+    // inside before it tells the parties at the entry. One that enters again at once finds no old ticket inside.
     let presence = stays;
     let passed = match select(presence.clone(), passes).await {
         Either::Left((ended, _)) => return Err(ended_early(ended, &keys.name)),

@@ -164,8 +164,8 @@ impl Lock {
     /// token of the next acquisition.
     ///
     /// The old holder's client is notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if it is subscribed. Until
-    /// the notification arrives the old holder may still act. Give the token to the protected
-    /// resource, so that the resource rejects the old holder from now on.
+    /// the notification arrives the old holder may still act. Give the token to the protected resource, so that the
+    /// resource rejects the old holder from now on.
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not

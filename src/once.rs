@@ -68,8 +68,8 @@ const CLOCKS_DIFFER: u64 = 10_000;
 ///
 /// # Redis keys
 /// - `<prefix>:once:{<name>}`, the hold of the run, expires with its lease.
-/// - `...:fence`, what is known of the last run, expires after two periods, 65 min or twice the lease,
-///   whichever is longest.
+/// - `...:fence`, what is known of the last run, expires after two periods, 65 min or twice the lease, whichever is
+///   longest.
 ///
 /// # Examples
 /// ```no_run

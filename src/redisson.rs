@@ -194,9 +194,9 @@ macro_rules! locks {
             /// There is no queue: [`fair`](Acquire::fair), [`max_waiters`](Acquire::max_waiters) and
             /// [`retained`](Acquire::retained) are [`InvalidInput`](crate::ErrorKind::InvalidInput) errors. In a
             /// cluster, so is a name that Redisson cannot use there either: one with braces, unless some text stands
-            /// between its first `{` and the next `}`.
-            /// The errors of a connection that cannot subscribe to the channel of the lock are those of the
-            /// acquisition. The first acquisition of a client tries whether its user may publish there.
+            /// between its first `{` and the next `}`. The errors of a connection that cannot subscribe to the channel
+            /// of the lock are those of the acquisition. The first acquisition of a client tries whether its user may
+            /// publish there.
             ///
             /// On one server and behind sentinels, a client has one connection more for each name that it waits for.
             pub fn lock(&self) -> Acquire<$guard> {

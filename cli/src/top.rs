@@ -63,8 +63,8 @@ async fn next(signals: &mut [(u8, Signal)]) -> u8 {
     .await
 }
 
-/// What the terminal reports. A thread of its own waits for that: in the middle of a sequence of bytes, and when the
-/// terminal is gone, the wait has no end.
+/// What the terminal reports. A thread of its own reads it, because a read may block for ever: after half a sequence of
+/// bytes, and when the terminal is gone.
 fn events() -> UnboundedReceiver<std::io::Result<Event>> {
     let (sender, events) = unbounded_channel();
     thread::spawn(move || {

@@ -100,8 +100,8 @@ pub(crate) async fn stay(
     }
 }
 
-/// Waits until the server knows of the parties of this client that have given up. Otherwise it would count them beside
-/// this one, which may be the same task once more.
+/// Waits until the server knows which parties of this client have given up. Otherwise it would count them beside the
+/// new party, and a task that tries again would count twice.
 async fn after_those_that_left(context: &Arc<Context>, operation: &'static str, keys: &Arc<Keys>) -> Result<()> {
     if mutant::on(Mutant::ArrivesBeforeItHasLeft) {
         return Ok(());

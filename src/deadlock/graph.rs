@@ -237,9 +237,9 @@ fn edges(looked: &[Looked], stuck: &BTreeSet<Uuid>) -> Edges {
     edges
 }
 
-/// The cheapest way from a client back to itself that has a hold in it, by Dijkstra's algorithm: over the clients, each
-/// without a hold on the way to it and with one. If the way comes to another client twice, the way from there back to
-/// there, which has a hold, too.
+/// The cheapest cycle through the client that has a hold in it, by Dijkstra's algorithm. A place is a client, and
+/// whether the way to it has a hold. If the cycle visits another client twice, the part between the two visits is a
+/// cycle with a hold, and is returned instead.
 fn cycle_of(client: Uuid, edges: &Edges) -> Option<Vec<Edge>> {
     type Cost = (u32, u32);
     type Place = (Uuid, bool);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
-use super::processes::{self, Process, Ticks};
+use super::processes::{self, Process};
 use crate::exit::Failure;
 use crate::stage;
 
@@ -34,8 +34,10 @@ pub(super) struct Child {
     pid: Pid,
     group: Group,
     ended: Option<ExitStatus>,
-    /// When a SIGTERM was last sent to the command, and to its group if that is its own. In [`Ticks`].
-    got_sigterm: Option<Ticks>,
+    /// Whether a SIGTERM was sent to the command, and to its group if that is its own.
+    has_got_sigterm: bool,
+    /// The members of that group that have got the last SIGTERM, as far as the system tells.
+    got_sigterm: Vec<Process>,
     /// What this process had started before it became bowline, as the background jobs of a shell that has run
     /// `exec bowline`.
     others: Vec<Process>,
@@ -67,7 +69,8 @@ impl Child {
         let child = command.spawn().map_err(failed)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Failure::own("the command has no process id"))?;
-        Ok(Self { pid, group, ended: None, got_sigterm: None, others, asked: Vec::new(), refusal: None })
+        let (got_sigterm, asked) = (Vec::new(), Vec::new());
+        Ok(Self { pid, group, ended: None, has_got_sigterm: false, got_sigterm, others, asked, refusal: None })
     }
 
     pub(super) fn group(&self) -> Group {
@@ -91,7 +94,11 @@ impl Child {
     /// Sends the signal to the group of the command, or to the command alone if the group is not its own.
     pub(super) fn signal(&mut self, signal: Signal) {
         if signal == Signal::TERM {
-            self.got_sigterm = Some(processes::now());
+            self.has_got_sigterm = true;
+            if self.group == Group::Own {
+                // Listed before. A process that starts after this and before the signal may be asked twice.
+                self.got_sigterm = processes::in_group(self.pid);
+            }
         }
         // The number of an ended process, and of its group, may be that of another one by now. Those of children that
         // have not been waited for are theirs.
@@ -109,7 +116,7 @@ impl Child {
     }
 
     pub(super) fn has_got_sigterm(&self) -> bool {
-        self.got_sigterm.is_some()
+        self.has_got_sigterm
     }
 
     fn note_refusal(&mut self, sent: rustix::io::Result<()>) {
@@ -157,8 +164,7 @@ impl Child {
             if self.asked.iter().any(|asked| asked.is(&process)) {
                 continue;
             }
-            let is_member = self.group == Group::Own && process.group == Some(self.pid);
-            if !(is_member && self.got_sigterm.is_some_and(|at| process.began < at)) {
+            if !self.got_sigterm.iter().any(|member| member.is(&process)) {
                 self.note_refusal(kill_process(process.pid, Signal::TERM));
             }
             // A stopped process would not see it.

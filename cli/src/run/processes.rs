@@ -3,22 +3,10 @@
 use std::fs;
 
 use rustix::io::Errno;
-use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
 
 /// Whether the system tells which processes there are.
 pub(super) const ARE_LISTED: bool = cfg!(target_os = "linux");
-
-/// A time since the machine was started, as the system counts it for processes.
-pub(super) type Ticks = u64;
-
-/// The present time, rounded down: a process that began at this time may have begun before or after now. 0 if the
-/// system does not tell.
-pub(super) fn now() -> Ticks {
-    let uptime = fs::read_to_string("/proc/uptime").ok();
-    let seconds: Option<f64> = uptime.and_then(|text| text.split(' ').next()?.parse().ok());
-    seconds.map_or(0, |seconds| (seconds * clock_ticks_per_second() as f64) as Ticks)
-}
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +15,7 @@ pub(super) struct Process {
     parent: Option<Pid>,
     pub(super) group: Option<Pid>,
     session: Option<Pid>,
-    pub(super) began: Ticks,
+    began: u64,
 }
 
 /// All that have not ended.
@@ -59,6 +47,11 @@ impl Process {
 pub(super) fn children() -> Vec<Process> {
     let own = getpid();
     all().into_iter().filter(|process| process.parent == Some(own)).collect()
+}
+
+/// The members of this process group.
+pub(super) fn in_group(group: Pid) -> Vec<Process> {
+    all().into_iter().filter(|process| process.group == Some(group)).collect()
 }
 
 /// The children of this process and what they have started.

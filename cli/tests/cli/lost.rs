@@ -1,8 +1,6 @@
 //! What becomes of a command whose hold is lost.
 
 use std::io::{BufRead, BufReader};
-use std::thread;
-use std::time::Duration;
 
 use bowline_testkit::proxy::Proxy;
 use bowline_testkit::server::Server;
@@ -23,8 +21,7 @@ fn a_command_that_ignores_sigterm_is_dead_before_anybody_else_is_granted() {
     let (server, traces) = (Server::start(), Traces::new());
     let proxy = Proxy::start(server.port());
     let script = stubborn(&traces);
-    // A killed process has a twentieth of the lease to end, which may be short on a busy machine.
-    let options = ["--lease", "15s", "--kill-after", "500ms", "--", "sh", "-c"];
+    let options = ["--lease", "6s", "--kill-after", "500ms", "--", "sh", "-c"];
     let mut holder = Running::start(bowline(&proxy.url(), &[&["run", "a"], &options[..], &[&script]].concat()));
     traces.until("log");
     let next = format!("flock -n {} sh -c 'echo next >> {}'", traces.word("file"), traces.word("log"));
@@ -69,7 +66,6 @@ fn what_the_command_has_started_ends_with_it() {
     traces.until("group");
     traces.until("session");
     assert!(!processes(&traces.word("")).is_empty());
-    let_a_tick_pass();
     let _: u32 = redis::cmd("DEL").arg("bowline:lock:{a}").query(&mut server.client()).unwrap();
     assert_eq!(holder.ended().code(), Some(123));
     assert!(processes(&traces.word("")).is_empty());
@@ -92,7 +88,6 @@ fn what_a_terminated_command_has_left_ends_before_the_release() {
     traces.until("group");
     traces.until("session");
     traces.until("slow");
-    let_a_tick_pass();
     holder.signal(Signal::TERM);
     assert_eq!(holder.ended().code(), Some(143));
     assert!(processes(&traces.word("")).is_empty() && left(&server).is_empty());
@@ -147,12 +142,6 @@ fn what_a_terminated_command_has_left_ends_although_the_hold_was_lost_meanwhile(
 fn job(traces: &Traces, name: &str) -> String {
     let trace = traces.word(name);
     format!("sh -c 'trap \"echo asked >> {trace}; exit\" TERM; echo began >> {trace}; while :; do sleep 0.01; done' &")
-}
-
-/// The system counts in hundredths of a second when a process began. One that began in the same hundredth as the
-/// SIGTERM may have come after it, and is asked once more.
-fn let_a_tick_pass() {
-    thread::sleep(Duration::from_millis(20));
 }
 
 #[test]

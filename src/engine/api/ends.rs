@@ -86,7 +86,7 @@ impl Engine {
         until(&self.idle, || self.look().cleanups.is_idle().then_some(())).await;
     }
 
-    /// Resolves when no party of this client is left to clean up that has given up its wait there.
+    /// Resolves when all clean-ups of this name are done: the server knows then which parties of this client have left.
     pub(crate) async fn all_have_left(&self, keys: &Keys) {
         until(&self.idle, || (!self.look().cleanups.has(keys.main())).then_some(())).await;
     }

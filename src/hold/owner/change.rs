@@ -55,8 +55,8 @@ impl HoldOwner {
             if let Some(changed) = timeout(&context.executor, left, asking.as_mut()).await {
                 changed?
             } else {
-                // The engine does not renew the old hold any more, and tells nobody that it is lost. At the end of the
-                // runtime, the timer ends before the lease.
+                // The engine no longer watches the old hold, so it does not report the loss. When the runtime shuts
+                // down, timers end early, and the lease may go on.
                 if old.remaining(context.now()).is_zero() {
                     context.engine.set_lost(&old, Loss::Expired);
                 }

@@ -28,8 +28,8 @@ pub(in crate::redis) struct UnderWay {
 
 #[derive(Default)]
 struct Calls {
-    /// The calls in the order of their time limits. A call that has ended stays until all older ones have ended. A
-    /// call also ends when its time limit passes, even if nobody polls its future. The first one has not ended.
+    /// The calls, oldest first. The first call has not ended. A later call that has ended stays until all older calls
+    /// have ended. The time limit ends a call even if nobody polls its future.
     queue: VecDeque<Call>,
     /// The number of the first call in the queue.
     first: u64,
