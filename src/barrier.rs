@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::ticket_only::wait;
+use crate::acquire::ticket_only::TicketWait;
 use crate::call_once::{CopyAnswer, call_once};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -270,7 +270,8 @@ impl IntoFuture for BarrierWait {
                 Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, why.reason())),
                 None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&keys.name)),
             };
-            wait(primitive.context(), OPERATION, keys, timeout, gone, ended).await
+            let context = primitive.context();
+            TicketWait { context, operation: OPERATION, keys, timeout, gone }.observed(ended).await
         })
     }
 }

@@ -23,7 +23,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 
-use crate::acquire::ticket_only::{stay, wait_unobserved};
+use crate::acquire::ticket_only::{TicketWait, stay};
 use crate::acquire::wait::{LastFailure, end_of, in_time, timed_out};
 use crate::barrier::break_generation;
 use crate::error::{Error, ErrorKind, Result};
@@ -261,12 +261,12 @@ async fn enter(barrier: &DoubleBarrier, until: Option<Instant>) -> Result<Inside
     let entry = barrier.entry(after);
     let entry_keys = entry.keys(OPERATION)?;
     let left = until.map(|until| until.saturating_duration_since(context.now()).max(LEAST_WAIT));
-    let passes =
-        pin!(wait_unobserved(context, OPERATION, entry_keys, left, GONE, |number| match GenerationEnd::of(number) {
-            Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
-            Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
-            None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
-        }));
+    let wait = TicketWait { context, operation: OPERATION, keys: entry_keys, timeout: left, gone: GONE };
+    let passes = pin!(wait.ended(|number| match GenerationEnd::of(number) {
+        Some(GenerationEnd::Passed { generation, place }) => Ok((generation, place)),
+        Some(GenerationEnd::Broken(why)) => Err(fail(ErrorKind::Broken, OPERATION, why.reason(), &entry_keys.name)),
+        None => Err(Error::new(ErrorKind::Protocol, OPERATION).with_name(&entry_keys.name)),
+    }));
     // If the future is dropped, `presence` is dropped first, because it is declared last. So the server breaks the
     // inside before it tells the parties at the entry. One that enters again at once finds no old ticket inside.
     let presence = stays;

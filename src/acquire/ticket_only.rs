@@ -25,35 +25,32 @@ use crate::runtime::timeout;
 /// There are no units to hold, so a waiter asks for none.
 const AMOUNT: u32 = 0;
 
-/// Waits within the timeout until the latch is open, the generation of the barrier has ended or the election has
-/// changed. `ended` reads the token of the reply. `gone` is the reason in the error if the server knows nothing of the
-/// waiter any more.
-pub(crate) async fn wait<T>(
-    context: &Arc<Context>,
-    operation: &'static str,
-    keys: &Arc<Keys>,
-    timeout: Option<Duration>,
-    gone: &'static str,
-    ended: impl FnOnce(Token) -> Result<T>,
-) -> Result<T> {
-    let waiting = wait_unobserved(context, operation, keys, timeout, gone, ended);
-    observe::acquiring(context.observed(operation, keys), true, meter::of_wait, waiting).await
+/// A wait until the latch is open, the generation of the barrier has ended or the election has changed.
+pub(crate) struct TicketWait<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) operation: &'static str,
+    pub(crate) keys: &'a Arc<Keys>,
+    pub(crate) timeout: Option<Duration>,
+    /// The reason in the error if the server knows nothing of the waiter any more.
+    pub(crate) gone: &'static str,
 }
 
-/// As [`wait`], as a part of what is observed already.
-pub(crate) async fn wait_unobserved<T>(
-    context: &Arc<Context>,
-    operation: &'static str,
-    keys: &Arc<Keys>,
-    timeout: Option<Duration>,
-    gone: &'static str,
-    ended: impl FnOnce(Token) -> Result<T>,
-) -> Result<T> {
-    let until = end_of(context, timeout);
-    let last = LastFailure::default();
-    let opened = pin!(stay(context, operation, keys, (until, &last), gone, |_, _| {}));
-    let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
-    in_time(context, until, opened, late).await.and_then(ended)
+impl TicketWait<'_> {
+    /// Waits as an operation of its own. `ended` reads the token of the reply.
+    pub(crate) async fn observed<T>(self, ended: impl FnOnce(Token) -> Result<T>) -> Result<T> {
+        let observed = self.context.observed(self.operation, self.keys);
+        observe::acquiring(observed, true, meter::of_wait, self.ended(ended)).await
+    }
+
+    /// Waits as a part of an operation. `ended` reads the token of the reply.
+    pub(crate) async fn ended<T>(self, ended: impl FnOnce(Token) -> Result<T>) -> Result<T> {
+        let Self { context, operation, keys, timeout, gone } = self;
+        let until = end_of(context, timeout);
+        let last = LastFailure::default();
+        let opened = pin!(stay(context, operation, keys, (until, &last), gone, |_, _| {}));
+        let late = || timed_out(context, (keys, AMOUNT), error(operation, keys, ErrorKind::TimedOut), &last);
+        in_time(context, until, opened, late).await.and_then(ended)
+    }
 }
 
 /// Keeps a ticket until it is known how its wait has ended. Tells when the ticket waits, and after which generation.

@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll};
 use futures::stream::{BoxStream, Stream};
 
 use super::state::Leader;
-use crate::acquire::ticket_only::wait;
+use crate::acquire::ticket_only::TicketWait;
 use crate::changes::{Watcher, failed, stream_of};
 use crate::error::{Error, Result};
 use crate::handle::Primitive;
@@ -114,7 +114,9 @@ impl Watcher for ElectionWatcher {
                 let kind = Kind::Watch { known, leads: self.leads };
                 let name = self.primitive.name().unwrap_or_default();
                 let watch = Primitive::new(&self.primitive.source, kind, name);
-                wait(watch.context(), OPERATION, watch.keys(OPERATION)?, None, GONE, |_| Ok(())).await?;
+                let (context, keys) = (watch.context(), watch.keys(OPERATION)?);
+                let wait = TicketWait { context, operation: OPERATION, keys, timeout: None, gone: GONE };
+                wait.observed(|_| Ok(())).await?;
             }
             let known = self.known;
             let seen = self.primitive.ask(OPERATION, |scripts, keys| scripts.look_at_election(keys, known)).await?;

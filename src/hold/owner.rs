@@ -166,7 +166,6 @@ impl Drop for HoldOwner {
         }
         let now = self.context().now();
         if let Some(quorum) = &self.quorum {
-            let _ = self.hold.release(now);
             return quorum.release_later();
         }
         // After any other loss, the engine has already cleaned up.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{announced, ticket_only};
+use crate::acquire::announced;
+use crate::acquire::ticket_only::TicketWait;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::protocol::key::{Named, SharedCounter};
@@ -96,7 +97,8 @@ impl IntoFuture for LatchWait {
                     let keys = primitive.keys(WAIT)?;
                     self.check(keys)?;
                     let gone = "the latch ended, and it is not known whether it was counted down before";
-                    ticket_only::wait(primitive.context(), WAIT, keys, self.timeout, gone, |_| Ok(())).await
+                    let (context, timeout) = (primitive.context(), self.timeout);
+                    TicketWait { context, operation: WAIT, keys, timeout, gone }.observed(|_| Ok(())).await
                 }
                 Of::Redisson(primitive) => {
                     self.check(primitive.keys(WAIT)?)?;

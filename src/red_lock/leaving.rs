@@ -166,6 +166,7 @@ fn outcome(masters: &Masters, hold: &Hold, count: Released) -> Result<()> {
     }
     // So many votes were gone that the hold had no majority. It may have had fewer than all.
     if count.had - count.gone < needed {
+        masters.count_loss(hold, Loss::Gone);
         return Err(lost_error(hold, "release", Loss::Gone));
     }
     Ok(())

@@ -9,10 +9,12 @@ use event_listener::Event;
 
 use crate::acquire::request::Request;
 use crate::context::Context;
+use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
+use crate::observe;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::vote::reply::Process;
@@ -109,6 +111,12 @@ impl Masters {
 
     pub(super) fn change_stats(&self, change: impl FnOnce(&mut RedLockStats)) {
         change(&mut lock(&self.stats));
+    }
+
+    /// Counts and reports that a hold was lost.
+    pub(super) fn count_loss(&self, hold: &Hold, loss: Loss) {
+        self.change_stats(|stats| stats.lost += 1);
+        observe::lost(&hold.keys.name, &loss, loss.word());
     }
 
     pub(super) fn stats(&self) -> RedLockStats {

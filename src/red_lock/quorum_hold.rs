@@ -1,14 +1,13 @@
 //! A hold of a RedLock, as its guards and its task share it.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready, select};
+use futures::future::{BoxFuture, ready};
 
 use crate::engine::lease::{Hold, Loss, Whole};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +15,6 @@ use crate::hold::extend::extend_alone;
 use crate::hold::owner::{HoldOwner, check_not_lost, lost_error};
 use crate::hold::quorum::Ends;
 use crate::mutex::lock;
-use crate::observe;
 use crate::red_lock::count::{Validity, deadline, has_come, majority};
 use crate::red_lock::leaving::{End, Leaving, Rest};
 use crate::red_lock::masters::Masters;
@@ -137,9 +135,17 @@ impl QuorumHold {
     }
 
     fn tell_lost(&self, loss: Loss) {
-        self.masters.change_stats(|stats| stats.lost += 1);
-        observe::lost(&self.hold.keys.name, &loss, loss.word());
+        self.masters.count_loss(&self.hold, loss);
         self.hold.notify_over();
+    }
+
+    /// Ends the hold. If it is lost, and its task has not noticed that yet, the loss is counted.
+    fn end_hold(&self) -> Result<(), Loss> {
+        let now = self.masters.now();
+        if let Some(loss) = self.hold.loss(now) {
+            self.lose(loss);
+        }
+        self.hold.release(now)
     }
 
     /// Takes out what the hold has besides its votes. `None`: the hold is being ended already.
@@ -206,7 +212,7 @@ impl Ends for QuorumHold {
         // Taken before the hold is released. The task of the hold would take it as soon as it sees that the hold is
         // over.
         let rest = self.take_rest();
-        let lost = self.hold.release(self.masters.now()).err();
+        let lost = self.end_hold().err();
         self.tell_closed();
         self.set_ending();
         let leaving = rest.map(|rest| Leaving::begin(self.end_with(rest)));
@@ -221,6 +227,7 @@ impl Ends for QuorumHold {
     }
 
     fn release_later(&self) {
+        let _ = self.end_hold();
         self.set_ending();
     }
 
@@ -241,10 +248,8 @@ impl Ends for QuorumHold {
             for (_, vote) in spare {
                 // Without the owner of the vote, which a release meanwhile must have for itself.
                 let (executor, context, hold) = (masters.executor().clone(), vote.context().clone(), vote.hold.clone());
-                let extended = async move {
-                    let extended = pin!(timeout(&executor, limit, extend_alone(&context, &hold, lease)));
-                    select(extended, pin!(hold.over())).await;
-                };
+                let extended =
+                    async move { drop(timeout(&executor, limit, extend_alone(&context, &hold, lease)).await) };
                 masters.executor().spawn(Box::pin(extended));
             }
             let extended = needed.iter().map(|(_, vote)| extend_alone(vote.context(), &vote.hold, lease));

@@ -17,6 +17,8 @@ pub struct Stepped {
 #[derive(Default)]
 struct Clock {
     passed: Duration,
+    /// Longer timers end at once, if it says so.
+    longest: Option<Duration>,
     /// When each is due, counted from the start.
     timers: Vec<(Duration, oneshot::Sender<()>)>,
 }
@@ -41,6 +43,11 @@ impl Stepped {
         }
     }
 
+    /// From now on, timers that are longer end at once, as all do at the end of a runtime.
+    pub fn end_longer_ones(&self, longest: Option<Duration>) {
+        self.clock.lock().unwrap().longest = longest;
+    }
+
     /// The remaining times of all timers in use, the shortest first.
     pub fn timers(&self) -> Vec<Duration> {
         let mut clock = self.clock.lock().unwrap();
@@ -60,6 +67,9 @@ impl Executor for Stepped {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let (timer, fired) = oneshot::channel();
         let mut clock = self.clock.lock().unwrap();
+        if clock.longest.is_some_and(|longest| duration > longest) {
+            return Box::pin(async {});
+        }
         let at = clock.passed + duration;
         clock.timers.push((at, timer));
         Box::pin(async move { fired.await.unwrap_or(()) })

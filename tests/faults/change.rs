@@ -1,12 +1,17 @@
 //! Downgrades and upgrades that get lost, whose answers get lost, and that arrive late.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bowline::{ErrorKind, Loss, ReadGuard, Result, RwLock, Upgrade, Whose, WriteGuard};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::faulty::{Fault, Messages, faulty_client};
+use crate::faulty::{Fault, Messages, faulty_client, faulty_client_on};
 use crate::scene::ms;
 use crate::support::env::{Env, on_every_runtime};
 use crate::support::polled::poll_once;
+use crate::support::stepped::Stepped;
 
 on_every_runtime! {
     a_change_survives_lost_requests_and_replies,
@@ -22,6 +27,7 @@ on_every_runtime! {
     an_upgrade_whose_message_is_lost_asks_at_its_heartbeat,
     a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself,
     who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way,
+    the_end_of_the_runtime_is_no_end_of_a_lease,
 }
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
@@ -292,4 +298,21 @@ async fn who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_un
     assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(client.stats().lost, 1, "it is counted once");
     until_free(&env, "a").await;
+}
+
+/// The timer for the end of the lease ends early then.
+async fn the_end_of_the_runtime_is_no_end_of_a_lease(env: Env) {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let clock = Arc::new(Stepped::new(env.executor()));
+    let (client, faults) = faulty_client_on(&env, clock.clone(), |config| config.lease(12 * HOUR)).await;
+    let guard = client.rw_lock("a").write().await.unwrap();
+    let signal = guard.lost_signal();
+    faults.next("permit_change", [Fault::Hang]);
+    let mut changing = guard.downgrade().boxed();
+    clock.end_longer_ones(Some(11 * HOUR));
+    assert!(poll_once(&mut changing).await.is_none());
+    clock.end_longer_ones(None);
+    assert_eq!(signal.reason(), None);
+    faults.release();
+    env.soon("the change", changing).await.unwrap().release().await.unwrap();
 }

@@ -7,7 +7,7 @@ mod timed;
 
 use std::time::Duration;
 
-use bowline::{Client, ErrorKind, RedissonGuard};
+use bowline::{Client, ErrorKind, RedissonGuard, RedissonLock};
 use futures::future::BoxFuture;
 
 use crate::faulty::{Fault, Faults, Messages, faulty_client};
@@ -132,6 +132,15 @@ async fn a_lost_message_costs_the_rest_of_the_lease(env: Env) {
     assert!(faults.swallowed() >= 1);
 }
 
+/// A cohort with more members than a hand-off budget. Each releases at once.
+fn members(env: &Env, lock: &RedissonLock) -> Vec<BoxFuture<'static, bowline::Result<()>>> {
+    let member = |_| {
+        let lock = lock.clone();
+        env.spawn(async move { lock.lock().await?.release().await })
+    };
+    (0..40).map(member).collect()
+}
+
 /// A task with a lease of its own waits beside the cohort, which has more members than a hand-off budget. Messages are
 /// lost. The lease is an hour, so the cohort goes on when its own message has not come for a while.
 async fn a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own(env: Env) {
@@ -144,12 +153,7 @@ async fn a_cohort_leaves_the_lock_to_others_and_needs_no_message_of_its_own(env:
     });
     env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
     env.eventually("it has asked since", async || faults.calls("redisson_acquire") >= 3).await;
-    let members: Vec<_> = (0..40)
-        .map(|_| {
-            let lock = lock.clone();
-            env.spawn(async move { lock.lock().await?.release().await })
-        })
-        .collect();
+    let members = members(&env, &lock);
     env.eventually("all wait", async || client.stats().waiting == 41).await;
     faults.messages(Messages::Swallow);
     let begun = env.now();
@@ -176,12 +180,7 @@ async fn a_cohort_whose_subscription_is_down_leaves_the_lock_to_other_clients(en
         async move { lock.lock().await }
     });
     env.eventually("it listens", async || env.listeners("redisson_lock__channel:{a}") == 1).await;
-    let members: Vec<_> = (0..40)
-        .map(|_| {
-            let lock = lock.clone();
-            env.spawn(async move { lock.lock().await?.release().await })
-        })
-        .collect();
+    let members = members(&env, &lock);
     env.eventually("all wait", async || client.stats().waiting == 41).await;
     held.release().await.unwrap();
     let held = env.soon("the first member", first).await.unwrap();

@@ -7,6 +7,7 @@ use futures::future::ready;
 use super::*;
 use crate::context::tests::Setup;
 use crate::engine::lease::Hold;
+use crate::error::ErrorKind;
 use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::hold::quorum::Ends;
 use crate::protocol::token::Token;
@@ -104,6 +105,24 @@ fn a_vote_that_comes_after_the_release_is_given_up() {
         assert_eq!(lock(&task.quorum.slots)[0].vote.is_none(), is_released);
         assert_eq!(three.setups[0].context.engine.stats().held, u64::from(!is_released), "it is renewed");
         drop(release);
+    }
+}
+
+/// The lease is over, and the task of the hold has not run since.
+#[test]
+fn a_loss_that_the_guard_notices_first_is_counted_once() {
+    for is_dropped in [false, true] {
+        let three = Three::durable();
+        let task = task(&three, Duration::ZERO);
+        if is_dropped {
+            task.quorum.release_later();
+        } else {
+            let released = task.quorum.clone().release().now_or_never().unwrap();
+            assert_eq!(released.unwrap_err().kind(), ErrorKind::Lost);
+        }
+        assert_eq!(three.masters.stats().lost, 1, "{is_dropped}");
+        task.count();
+        assert_eq!(three.masters.stats().lost, 1, "{is_dropped}");
     }
 }
 

@@ -107,7 +107,14 @@ fn check(
     hops: Duration,
 ) -> Played {
     // One that comes again at once waits for a round trip, until the server knows that it has left.
-    let arrives = 2 * hops;
+    let arrives = |wait: &Wait| {
+        let has_left = |other: &Wait| {
+            let gave_up =
+                matches!(other.ended, Some((at, Told::Failed(_))) if at <= wait.from && wait.from <= at + hops);
+            gave_up && other.process == wait.process
+        };
+        wait.from + if waits.iter().any(has_left) { 2 * hops } else { hops }
+    };
     let calm = |from, to| !disturbances.iter().any(|(begin, end)| *begin < to && from < *end);
     let mut generations: BTreeMap<u64, Vec<(&Wait, Duration, u32)>> = BTreeMap::new();
     for wait in waits {
@@ -119,6 +126,7 @@ fn check(
     for (generation, passed) in &generations {
         let shown = format!("{generation}: {passed:?}");
         let (arrived, first) = times(passed);
+        let all_there = passed.iter().map(|(wait, ..)| arrives(wait)).max().unwrap_or_default();
         must(passed.len() <= PARTIES as usize, &format!("I20 too many pass: {shown}"))?;
         let indices = passed.iter().fold(0, |seen, (.., index)| seen | 1 << index);
         let distinct = passed.len() == u32::count_ones(indices) as usize && indices < 1 << PARTIES;
@@ -145,7 +153,7 @@ fn check(
         must(before <= first + hops, &format!("I20 {before:?} passed before: {shown}"))?;
         before = first;
         for (wait, at, _) in passed {
-            let soon = *at <= arrived + arrives || missing > 0 || !calm(wait.from, *at);
+            let soon = *at <= all_there || missing > 0 || !calm(wait.from, *at);
             must(soon, &format!("I3 all had arrived at {arrived:?}: {shown}"))?;
         }
     }
@@ -155,7 +163,7 @@ fn check(
         // It waited with this one, which had arrived and did not pass meanwhile.
         let left = waits.iter().filter(gave_up).find(|other| {
             other.ended.is_some_and(|(left, _)| {
-                wait.from.max(other.from) + arrives < left && left + hops < at && calm(other.from, left)
+                arrives(wait).max(arrives(other)) < left && left + hops < at && calm(other.from, left)
             })
         });
         match told {

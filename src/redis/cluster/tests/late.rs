@@ -89,12 +89,16 @@ fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
 }
 
-/// The master was busy at the login, and has answered at once since then.
-#[test]
-fn a_slow_login_makes_no_late_answer_one_that_came_soon() {
+/// The master was busy at the login, and answers at once after that.
+fn after_a_slow_login() -> Scene {
     let lab = Lab::new(&[1, 2, 3], 1);
     lab.nodes[&1].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(1000), links::hello())));
-    let mut scene = Scene::connect(lab);
+    Scene::connect(lab)
+}
+
+#[test]
+fn a_slow_login_makes_no_late_answer_one_that_came_soon() {
+    let mut scene = after_a_slow_login();
     for _ in 0..20 {
         scene.run(call).unwrap();
     }
@@ -110,9 +114,7 @@ fn a_slow_login_makes_no_late_answer_one_that_came_soon() {
 /// Its link is used for readings of the map only.
 #[test]
 fn readings_correct_a_slow_login() {
-    let lab = Lab::new(&[1, 2, 3], 1);
-    lab.nodes[&1].answers(|_, words| (words[0] == "HELLO").then(|| Said::After(ms(1000), links::hello())));
-    let mut scene = Scene::connect(lab);
+    let mut scene = after_a_slow_login();
     scene.run(call).unwrap();
     let link = scene.cluster.router.link_to(0).unwrap();
     let slow = link.patient();
