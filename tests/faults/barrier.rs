@@ -25,6 +25,7 @@ on_every_runtime! {
     a_script_flush_is_not_noticed,
     a_party_comes_again_when_the_server_knows_that_it_has_left,
     a_party_that_waits_until_it_has_left_is_told_that_its_client_closes,
+    a_party_waits_for_no_clean_up_of_another_name,
 }
 
 const LOST: [Fault; 3] = [Fault::LoseReply, Fault::LoseRequest, Fault::Unreachable];
@@ -296,4 +297,19 @@ async fn a_party_that_waits_until_it_has_left_is_told_that_its_client_closes(env
     assert_eq!(barrier.wait().await.unwrap_err().kind(), ErrorKind::Closed);
     faults.heal();
     env.soon("the close", closing).await;
+}
+
+/// The release of a lock hangs in the background.
+async fn a_party_waits_for_no_clean_up_of_another_name(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (barrier, guard) = (client.barrier("a", 2), client.lock("b").lock().await.unwrap());
+    faults.next("lock_release", [Fault::Hang]);
+    faults.next("lock_cancel", [Fault::Hang]);
+    drop(guard);
+    env.eventually("it hangs", async || faults.calls("lock_release") + faults.calls("lock_cancel") == 1).await;
+    for arrived in 1..=3 {
+        assert_eq!(barrier.wait().timeout(ms(300)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(faults.calls("barrier_arrive"), arrived);
+    }
+    faults.release();
 }

@@ -28,6 +28,7 @@ on_every_runtime! {
     a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself,
     who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way,
     the_end_of_the_runtime_is_no_end_of_a_lease,
+    a_change_of_a_hold_that_is_gone_is_a_loss,
 }
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
@@ -315,4 +316,13 @@ async fn the_end_of_the_runtime_is_no_end_of_a_lease(env: Env) {
     assert_eq!(signal.reason(), None);
     faults.release();
     env.soon("the change", changing).await.unwrap().release().await.unwrap();
+}
+
+async fn a_change_of_a_hold_that_is_gone_is_a_loss(env: Env) {
+    let client = env.client().await;
+    let guard = client.rw_lock("a").write().await.unwrap();
+    let signal = guard.lost_signal();
+    env.redis::<()>(&["DEL", &key("a"), &format!("{}:leases", key("a"))]);
+    assert_eq!(guard.downgrade().await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!((signal.reason(), client.stats().lost), (Some(Loss::Gone), 1));
 }

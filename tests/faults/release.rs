@@ -103,6 +103,7 @@ async fn a_release_without_a_hold_is_a_loss_unless_an_earlier_one_may_have_relea
         let error = guard.release().await.expect_err(&shown);
         assert_eq!(error.kind(), ErrorKind::Lost, "{shown}: {error}");
     }
+    assert_eq!(client.stats().lost, 4, "each is counted");
     // One of the requests was executed and released the lock.
     for before in [
         vec![Fault::LoseReply],

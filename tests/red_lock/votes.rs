@@ -141,6 +141,7 @@ async fn a_release_tells_that_a_hold_with_a_bare_majority_has_lost_a_vote(env: E
     let guard = program.locks.lock("a").await.unwrap();
     masters.all[1].eval("return redis.call('DEL', 'bowline:vote:{a}')");
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(program.locks.stats().lost, 1);
     masters.all[2].eval("return redis.call('DEL', 'bowline:vote:{a}')");
     masters.nothing_is_left().await;
 }
