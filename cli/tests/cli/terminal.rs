@@ -275,10 +275,10 @@ fn top_ends_with_its_window_also_without_a_signal() {
     until("it has ended", || matches!(&*state(pid), "" | "Z"));
 }
 
-/// Starts it, and returns its process id when it has the screen.
+/// Starts it, and returns its process id when it has the screen. It does nothing then until it is told something.
 fn top_in(terminal: &mut Terminal, traces: &Traces) -> Pid {
     terminal.keys("stty rows 24 cols 100\n");
-    terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B top'; echo rc=$?\n", traces.word("pid")));
+    terminal.keys(&format!("sh -c 'echo $$ > {}; exec $B top --every 1h'; echo rc=$?\n", traces.word("pid")));
     terminal.shows("\x1b[?1049h");
     terminal.shows("0 names");
     Pid::from_raw(traces.lines("pid")[0].parse().unwrap()).unwrap()
