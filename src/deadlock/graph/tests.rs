@@ -260,12 +260,12 @@ fn waits_in_queues_hide_no_cycle_with_a_hold() {
     assert_eq!(found(&looked), [[by_queue(1, "x", 2), by_queue(2, "z", 3), by_hold(3, "n", 1)]]);
 }
 
-/// Client 1 waits with client 2 in two queues, and client 2 waits with client 3 for holds.
+/// Clients 1 and 4 wait with client 2 in two queues, and client 2 waits with client 3 for holds.
 #[test]
 fn who_waits_beside_a_deadlock_is_no_part_of_it() {
     let looked = [
-        look("x", &[(9, LOCK)], &[(2, LOCK), (1, LOCK)]),
-        look("y", &[(9, LOCK)], &[(1, LOCK), (2, LOCK)]),
+        look("x", &[(9, LOCK)], &[(2, LOCK), (1, LOCK), (4, LOCK)]),
+        look("y", &[(9, LOCK)], &[(1, LOCK), (4, LOCK), (2, LOCK)]),
         look("b", &[(3, LOCK)], &[(2, LOCK)]),
         look("c", &[(2, LOCK)], &[(3, LOCK)]),
     ];
