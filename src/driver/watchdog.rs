@@ -234,7 +234,7 @@ impl Watchdog {
     /// this client has ended before: it has not heard of the end, or it had kept the ticket and has granted it. The
     /// engine ends that hold again. Returns only errors that may pass.
     async fn end_again(&self, cleanup: &Cleanup) -> Result<(), Failure> {
-        if !cleanup.is_repeated || self.engine.is_closed() {
+        if !cleanup.is_repeated || !cleanup.keys.kind.has_holds() || self.engine.is_closed() {
             return Ok(());
         }
         match self.scripts().holders(&cleanup.keys, cleanup.ticket.id.client).await {

@@ -129,17 +129,20 @@ impl Cleanups {
     }
 
     /// The server has given a hold to an attempt. If that has been ended, at a server that was replaced by one that
-    /// does not know, it is ended again.
+    /// does not know, it is ended again. Where there are no holds, the server only says how a wait has ended.
     pub(super) fn end_again(&mut self, n: u64, now: Instant) {
-        let Some(cleanup) = self.ended.of(n).cloned() else {
-            let ends = |cleanup: &Cleanup| cleanup.ticket.id.n == n && !cleanup.is_of_part();
-            let is_cleaned_up = self.under_way.values().any(ends);
-            if is_cleaned_up || self.ending.iter().any(|(_, hold, _)| hold.id.n == n) {
-                self.granted_meanwhile.insert(n, now);
+        if let Some(cleanup) = self.ended.of(n).cloned() {
+            if cleanup.keys.kind.has_holds() {
+                self.push(cleanup.of_hold_since(now));
             }
             return;
-        };
-        self.push(cleanup.of_hold_since(now));
+        }
+        let ends =
+            |cleanup: &Cleanup| cleanup.ticket.id.n == n && cleanup.keys.kind.has_holds() && !cleanup.is_of_part();
+        let is_cleaned_up = self.under_way.values().any(ends);
+        if is_cleaned_up || self.ending.iter().any(|(_, hold, _)| hold.id.n == n) {
+            self.granted_meanwhile.insert(n, now);
+        }
     }
 
     /// Whether nothing is left to clean up and no caller is releasing a hold.

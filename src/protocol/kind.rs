@@ -118,6 +118,11 @@ impl Kind {
         matches!(self, Self::Barrier { .. } | Self::Entry { .. } | Self::Inside { .. })
     }
 
+    /// Whether a ticket becomes a hold. Otherwise its wait ends with an event, and nothing is left in Redis.
+    pub(crate) fn has_holds(self) -> bool {
+        !self.has_parties() && !matches!(self, Self::Latch | Self::Watch { .. })
+    }
+
     pub(crate) fn word(self) -> &'static str {
         self.facts().word
     }

@@ -145,22 +145,65 @@ fn a_clean_up_is_repeated_while_the_login_is_refused() {
 #[test]
 fn a_hold_that_is_granted_during_its_clean_up_is_ended_again_unless_the_answer_takes_one_away() {
     for (word, calls) in [("CANCELLED", 2), ("GONE", 2), ("RELEASED", 1)] {
-        let granted: Arc<OnceLock<(Arc<Engine>, AttemptId, Instant)>> = Arc::default();
-        let (told, is_told) = (Arc::clone(&granted), Mutex::new(false));
-        let mut setup = setup_with(Arc::new(move |call| {
-            if call.script.name() != "lock_cancel" {
-                return Err(ConnectionError::refused("NOPERM no"));
-            }
-            let (engine, id, now) = told.get().unwrap();
-            if !std::mem::replace(&mut *lock(&is_told), true) {
-                engine.deliver(Message::Granted { id: *id, token: Token::new(7), at: 1 }, *now);
-            }
-            Ok(Reply::Array(vec![Reply::Bytes(word.into()), Reply::Integer(0), Reply::Integer(1)]))
-        }));
+        let (mut setup, granted) = granted_during_a_clean_up("lock_cancel", word);
+        granted.clean_up(&mut setup);
+        assert_eq!(setup.called("lock_cancel"), calls, "{word}");
+        assert_eq!(setup.called("lock_inspect"), calls - 1, "{word}");
+    }
+}
+
+/// Its message only says how the wait has ended. The next wait at the name begins after the clean-up.
+#[test]
+fn a_wait_without_a_hold_that_ends_during_its_clean_up_is_cleaned_up_once() {
+    for (kind, cancel, inspect) in [
+        (Kind::Barrier { parties: 2, keep: 0 }, "barrier_cancel", "barrier_inspect"),
+        (Kind::Latch, "latch_cancel", "latch_inspect"),
+    ] {
+        let (mut setup, granted) = granted_during_a_clean_up(cancel, "GONE");
+        setup.keys = Arc::new(Keys::new("p", kind, "n").unwrap());
+        let id = granted.clean_up(&mut setup);
+        assert_eq!(setup.called(cancel), 1);
+        setup.engine.deliver(Message::Granted { id, token: Token::new(7), at: 1 }, setup.executor.now());
+        setup.run(Duration::from_secs(1));
+        assert_eq!(setup.called(cancel), 1, "the message comes once more");
+        setup.engine.gap(setup.executor.now());
+        setup.run(Duration::from_secs(1));
+        assert_eq!((setup.called(cancel), setup.called(inspect)), (2, 0), "the server may be another one");
+    }
+}
+
+/// What is granted by a message while its clean-up is under way.
+#[derive(Clone, Default)]
+struct Granted(Arc<OnceLock<(Arc<Engine>, AttemptId, Instant)>>);
+
+impl Granted {
+    /// Cleans up an attempt.
+    fn clean_up(self, setup: &mut Setup) -> AttemptId {
         let id = setup.open();
-        granted.set((setup.engine.clone(), id, setup.executor.now())).ok().unwrap();
+        self.0.set((setup.engine.clone(), id, setup.executor.now())).ok().unwrap();
         setup.engine.abandon(id, setup.executor.now());
         setup.run(LEASE / 2);
-        assert_eq!(setup.called("lock_cancel"), calls, "{word}");
+        id
     }
+}
+
+/// The first call of `cancel` is answered with `word`, after a message about a grant.
+fn granted_during_a_clean_up(cancel: &'static str, word: &'static str) -> (Setup, Granted) {
+    let granted = Granted::default();
+    let (told, is_told) = (granted.clone(), Mutex::new(false));
+    let setup = setup_with(Arc::new(move |call| {
+        if call.script.name() != cancel {
+            return Err(ConnectionError::refused("NOPERM no"));
+        }
+        let (engine, id, now) = told.0.get().unwrap();
+        if !std::mem::replace(&mut *lock(&is_told), true) {
+            engine.deliver(Message::Granted { id: *id, token: Token::new(7), at: 1 }, *now);
+        }
+        let mut reply = vec![Reply::Bytes(word.into()), Reply::Integer(0), Reply::Integer(1)];
+        if cancel == "barrier_cancel" {
+            reply.remove(1);
+        }
+        Ok(Reply::Array(reply))
+    }));
+    (setup, granted)
 }
