@@ -5,6 +5,7 @@ use std::time::Duration;
 use bowline_benches::Result;
 use bowline_benches::measure::Samples;
 use bowline_benches::report::Report;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::timeout;
 
 use crate::counts::{Counts, Looks};
@@ -21,6 +22,8 @@ pub(crate) struct Contender {
     runner: Runner,
     waits: Samples,
     counts: Counts,
+    /// The processor time of its pairs in this program and at the servers, in microseconds.
+    cpu: [f64; 2],
     /// Acquisitions, by task.
     shares: Vec<u64>,
     /// Of each slice: acquisitions and hand-overs per second, and the 99th percentile of its waits.
@@ -32,13 +35,17 @@ impl Contender {
     pub(crate) async fn new(peer: Peer, case: String, mut runner: Runner, tasks: usize) -> Result<Self> {
         timeout(PATIENCE, runner.warm_up(tasks)).await.map_err(|_| hangs(&case))??;
         let (waits, counts) = (Samples::default(), Counts::default());
-        Ok(Self { peer, case, runner, waits, counts, shares: vec![0; tasks], slices: Vec::new() })
+        Ok(Self { peer, case, runner, waits, counts, cpu: [0.0; 2], shares: vec![0; tasks], slices: Vec::new() })
     }
 
     /// A block of pairs of acquire and release. A wait is the whole pair here.
     pub(crate) async fn pairs(&mut self, count: u32, looks: &mut Looks) -> Result<()> {
         let before = looks.look(self.peer).await?;
+        let cpu = [own_cpu_us(), looks.cpu_us().await?];
         let waits = timeout(PATIENCE, self.runner.pairs(count)).await.map_err(|_| hangs(&self.case))??;
+        for ((used, before), after) in self.cpu.iter_mut().zip(cpu).zip([own_cpu_us(), looks.cpu_us().await?]) {
+            *used += after - before;
+        }
         self.waits.extend(waits);
         self.shares[0] += u64::from(count);
         self.counts.add(before, looks.look(self.peer).await?);
@@ -63,6 +70,11 @@ impl Contender {
     pub(crate) fn report_pairs(&mut self, report: &mut Report) {
         report.add(&self.case, "p50_us", self.waits.percentile(50.0));
         report.add(&self.case, "p99_us", self.waits.percentile(99.0));
+        // The locks of Redisson are in another program.
+        if !self.peer.is_redisson() {
+            report.add(&self.case, "client_cpu_us", self.cpu[0] / self.acquisitions());
+        }
+        report.add(&self.case, "servers_cpu_us", self.cpu[1] / self.acquisitions());
         self.counts.report(&self.case, self.peer, self.acquisitions(), report);
     }
 
@@ -85,6 +97,12 @@ impl Contender {
     fn acquisitions(&self) -> f64 {
         self.shares.iter().sum::<u64>() as f64
     }
+}
+
+/// The processor time of this program.
+fn own_cpu_us() -> f64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as f64 * 1e6 + used.tv_nsec as f64 / 1e3
 }
 
 fn hangs(case: &str) -> String {

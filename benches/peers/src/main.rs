@@ -55,12 +55,14 @@ fn main() -> Result<()> {
         on_one.leave_out_missing(&args).await;
         client::measure(&server, &on_one.peers, &args, &mut report).await?;
         let over_all = Scene { name: "masters-", servers: &masters, peers: Peer::OVER_ALL.to_vec() };
-        let far_away = Scene { name: "masters-far-", servers: &far_masters, peers: Peer::OVER_ALL.to_vec() };
-        far_away.pairs(&args, &mut report).await?;
-        let uneven = Scene { name: "masters-uneven-", servers: &uneven_masters, peers: Peer::OVER_ALL.to_vec() };
-        uneven.pairs(&args, &mut report).await?;
-        for scene in [on_one, over_all] {
+        let free = Scene { name: "masters-", servers: &masters, peers: Peer::FREE_OVER_ALL.to_vec() };
+        let far_away = Scene { name: "masters-far-", servers: &far_masters, peers: Peer::FREE_OVER_ALL.to_vec() };
+        let uneven = Scene { name: "masters-uneven-", servers: &uneven_masters, peers: Peer::FREE_OVER_ALL.to_vec() };
+        for scene in [free, far_away, uneven] {
             scene.pairs(&args, &mut report).await?;
+        }
+        on_one.pairs(&args, &mut report).await?;
+        for scene in [on_one, over_all] {
             for tasks in TASKS {
                 scene.contention(tasks, &args, &mut report).await?;
             }

@@ -11,6 +11,9 @@ use redis::aio::MultiplexedConnection;
 pub(crate) const DELETE_OWN: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
+/// Does nothing, so that what remains is the price of six scripts that are sent.
+const EMPTY: &str = "return 1";
+
 /// How much of the lease the servers' clocks may differ.
 const DRIFT: f64 = 0.01;
 
@@ -19,13 +22,15 @@ const DRIFT: f64 = 0.01;
 pub(crate) struct Majority {
     connections: Vec<MultiplexedConnection>,
     delete_own: Arc<redis::Script>,
+    empty: Arc<redis::Script>,
 }
 
 impl Majority {
     pub(crate) async fn open(urls: &[&str]) -> Result<Self> {
         let open = async |url: &&str| redis::Client::open(*url)?.get_multiplexed_async_connection().await;
         let connections = try_join_all(urls.iter().map(open)).await?;
-        Ok(Self { connections, delete_own: redis::Script::new(DELETE_OWN).into() })
+        let [delete_own, empty] = [DELETE_OWN, EMPTY].map(|code| redis::Script::new(code).into());
+        Ok(Self { connections, delete_own, empty })
     }
 
     /// Whether a majority has taken it, and some of the lease is left.
@@ -42,11 +47,20 @@ impl Majority {
     }
 
     pub(crate) async fn give_back(&self, name: &str, value: u64) -> Result<()> {
-        let deleted = try_join_all(self.connections.iter().map(async |connection| {
+        self.run(&self.delete_own, name, value).await
+    }
+
+    /// A script on all servers that does nothing.
+    pub(crate) async fn do_nothing(&self, name: &str, value: u64) -> Result<()> {
+        self.run(&self.empty, name, value).await
+    }
+
+    async fn run(&self, script: &redis::Script, name: &str, value: u64) -> Result<()> {
+        let done = try_join_all(self.connections.iter().map(async |connection| {
             let mut connection = connection.clone();
-            self.delete_own.key(name).arg(value).invoke_async::<()>(&mut connection).await
+            script.key(name).arg(value).invoke_async::<()>(&mut connection).await
         }));
-        deleted.await?;
+        done.await?;
         Ok(())
     }
 }

@@ -35,6 +35,8 @@ pub(crate) enum Peer {
     /// As redsync does it: `SET NX PX` to all servers at the same time, until a majority has taken it. What a minority
     /// has taken is deleted, and the pause before the next round is random.
     PollingAll,
+    /// No lock: the floor of a free one over all servers that is taken and released by scripts. They do nothing.
+    EmptyAll,
 }
 
 /// As long as bowline's default, where the peer has none.
@@ -57,6 +59,9 @@ impl Peer {
     /// Over several servers.
     pub(crate) const OVER_ALL: [Self; 3] = [Self::RedLock, Self::RslockOverAll, Self::PollingAll];
 
+    /// Over several servers, where nobody competes.
+    pub(crate) const FREE_OVER_ALL: [Self; 4] = [Self::RedLock, Self::RslockOverAll, Self::PollingAll, Self::EmptyAll];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bowline => "bowline",
@@ -71,6 +76,7 @@ impl Peer {
             Self::RedLock => "redlock",
             Self::RslockOverAll => "rslock-all",
             Self::PollingAll => "set-nx-all",
+            Self::EmptyAll => "empty-all",
         }
     }
 
@@ -98,7 +104,7 @@ impl Peer {
             Self::Redissun | Self::RedissunFair => {
                 &["eval", "evalsha", "script|load", "subscribe", "unsubscribe", "wait"]
             }
-            Self::Rslock | Self::Polling | Self::RslockOverAll | Self::PollingAll => {
+            Self::Rslock | Self::Polling | Self::RslockOverAll | Self::PollingAll | Self::EmptyAll => {
                 &["eval", "evalsha", "script|load", "set"]
             }
         }
@@ -119,8 +125,8 @@ impl Peer {
                 let client = bowline::tokio::connect(url).await?;
                 Taker::BowlineRedisson(client.redisson().lock(&name), client)
             }
-            Self::Redisson => return Ok(Runner::Redisson(Redisson::start(url, "lock", &name).await?)),
-            Self::RedissonFair => return Ok(Runner::Redisson(Redisson::start(url, "fair", &name).await?)),
+            Self::Redisson => return Ok(Runner::Redisson(Redisson::start(url, "lock", &name).await?.into())),
+            Self::RedissonFair => return Ok(Runner::Redisson(Redisson::start(url, "fair", &name).await?.into())),
             Self::Redissun => Taker::Redissun(redissun::Client::builder().url(url).build().await?.lock(name)),
             Self::RedissunFair => {
                 Taker::RedissunFair(redissun::Client::builder().url(url).build().await?.fair_lock(name))
@@ -138,6 +144,7 @@ impl Peer {
             }
             Self::RslockOverAll => Taker::Rslock(rslock::LockManager::new(urls), name.into()),
             Self::PollingAll => Taker::PollingAll(Majority::open(&urls).await?, name.into()),
+            Self::EmptyAll => Taker::EmptyAll(Majority::open(&urls).await?, name.into()),
         }))
     }
 }
@@ -153,6 +160,7 @@ pub(crate) enum Taker {
     Polling(MultiplexedConnection, Arc<redis::Script>, Arc<str>),
     RedLock(bowline::RedLock, Arc<str>),
     PollingAll(Majority, Arc<str>),
+    EmptyAll(Majority, Arc<str>),
 }
 
 impl Taker {
@@ -224,6 +232,14 @@ impl Taker {
                 let waited = start.elapsed();
                 section();
                 majority.give_back(name, value).await?;
+                waited
+            }
+            Self::EmptyAll(majority, name) => {
+                let value = random();
+                majority.do_nothing(name, value).await?;
+                let waited = start.elapsed();
+                section();
+                majority.do_nothing(name, value).await?;
                 waited
             }
         })

@@ -21,7 +21,7 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// What runs the lock of one peer.
 pub(crate) enum Runner {
     Tasks(Taker),
-    Redisson(Redisson),
+    Redisson(Box<Redisson>),
 }
 
 /// What the tasks of one peer did in one turn.
