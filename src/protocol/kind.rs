@@ -120,7 +120,7 @@ impl Kind {
 
     /// Whether a ticket becomes a hold. Otherwise its wait ends with an event, and nothing is left in Redis.
     pub(crate) fn has_holds(self) -> bool {
-        !self.has_parties() && !matches!(self, Self::Latch | Self::Watch { .. })
+        self.with(|resource| resource.held().is_some())
     }
 
     pub(crate) fn word(self) -> &'static str {

@@ -158,6 +158,7 @@ fn a_wait_without_a_hold_that_ends_during_its_clean_up_is_cleaned_up_once() {
     for (kind, cancel, inspect) in [
         (Kind::Barrier { parties: 2, keep: 0 }, "barrier_cancel", "barrier_inspect"),
         (Kind::Latch, "latch_cancel", "latch_inspect"),
+        (Kind::Watch { known: 0, leads: None }, "latch_cancel", "latch_inspect"),
     ] {
         let (mut setup, granted) = granted_during_a_clean_up(cancel, "GONE");
         setup.keys = Arc::new(Keys::new("p", kind, "n").unwrap());
