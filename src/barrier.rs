@@ -55,7 +55,8 @@ pub const MAX_BARRIER_PARTIES: u32 = MAX_PARTIES;
 ///   the first of them that asks: at most a third of the client's lease later. Those that arrive later wait in a fresh
 ///   generation.
 /// - Each wait arrives once, even if its request is sent several times or arrives late. After a wait that was given up,
-///   the client's next wait here arrives when the server has confirmed that the earlier one has left.
+///   the client's next wait here arrives when the server has confirmed that the earlier one has left, or has refused
+///   the request to remove it.
 /// - A party whose message was lost learns of the end at most a third of the client's lease after it can reach the
 ///   server again.
 /// - Exactly one party of a generation is its [leader](BarrierPass::is_leader).
@@ -216,7 +217,8 @@ impl BarrierPass {
 /// # Errors
 /// - [`Broken`](ErrorKind::Broken): the generation was broken, as the message says. No party of it has passed, unless
 ///   the server lost data. The next wait begins a fresh generation.
-/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed. This breaks the generation.
+/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed. If the party had arrived, this
+///   breaks the generation.
 /// - [`OtherParties`](ErrorKind::OtherParties): those that wait are of another number of parties. They wait on.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number of parties is invalid, or the timeout is zero.
 ///   Nothing was sent.

@@ -32,10 +32,10 @@ mod graph;
 /// All of these existed at the same time, between the two looks.
 ///
 /// # Guarantees
-/// It finds each deadlock of clients that lasts for the whole search, if each client holds nothing of the name that it
+/// It finds a deadlock of clients that lasts for the whole search, if each client holds nothing of the name that it
 /// waits for, or waits to [upgrade](crate::UpgradableGuard::upgrade) there. No name in it may have more than 1,000
-/// holds or 1,000 waiters. Of many deadlocks, at most 100 are returned. When these are ended, ask again: others may be
-/// left.
+/// holds or 1,000 waiters. Of deadlocks that share clients, at least one is returned, and of many at most 100. When
+/// these are ended, ask again: others may be left.
 ///
 /// # Not guaranteed
 /// - The search assumes that a client goes on only when it has all that it waits for. The server knows clients, and not

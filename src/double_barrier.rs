@@ -65,8 +65,9 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 ///   [`reset`](Self::reset). The others get [`Broken`](ErrorKind::Broken) by a message: those that wait, and those that
 ///   work, by [`Inside::broken`]. That a lease has ended is noticed by the first of them that asks: at most a third of
 ///   the client's lease later.
-/// - After an entry that was given up, the client's next one begins when the server has confirmed that the earlier one
-///   has left.
+/// - After an entry that was given up, a leave that was given up, or an [`Inside`] that was dropped, the client's next
+///   entry begins when the server has confirmed that the earlier party has left, or has refused the request to remove
+///   it.
 ///
 /// # Not guaranteed
 /// Those of [`Barrier`](crate::Barrier), and:
@@ -181,7 +182,8 @@ pub struct DoubleBarrierState {
 /// # Errors
 /// - [`Broken`](ErrorKind::Broken): the generation was broken, as the message says. Enter again. If it was broken in
 ///   the moment in which the last party came, others may be inside, and learn it there.
-/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed. This breaks the generation.
+/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed. If the party had come, this
+///   breaks the generation.
 /// - [`OtherParties`](ErrorKind::OtherParties): those who are there are of another number of parties; or as many as
 ///   there are parties are there already, because a whole generation has not left yet.
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the name or the number of parties is invalid, or the timeout is zero.

@@ -33,8 +33,8 @@ mod until_ready;
 /// - Only the server's clock counts. The clocks of the programs' hosts measure their own waits, and nothing else.
 /// - No waiter is early: its wait begins when the answer arrives. Waiters are served in the order in which their
 ///   requests reach the server. A [`check`](Self::check) takes nothing that belongs to a waiter.
-/// - If the server's clock is set back, the time until the next permit does not grow. If it is set forward, at most
-///   one burst is there at once.
+/// - If the server's clock is set back, the time until the next permit is at most what it was when the last permit was
+///   taken. If it is set forward, at most one burst is there at once.
 ///
 /// # Not guaranteed
 /// - A permit may be lost. A request is sent at most once, unless it is known not to have been executed. If its answer

@@ -64,7 +64,8 @@ const CLOCKS_DIFFER: u64 = 10_000;
 /// - If the server loses its data, or fails over to a replica that has not heard of the run, the period has another
 ///   run, with a larger token. Replicas [acknowledge](crate::ConfigBuilder::acknowledged_by) the beginning of a run,
 ///   not its end.
-/// - If the server's clock is set back, no run begins until the clock has caught up with the last one.
+/// - If the server's clock is set back, no run begins until the clock has caught up with the last one, except another
+///   try of a run that has failed, with [`retry_on_error`](Self::retry_on_error).
 ///
 /// # Redis keys
 /// - `<prefix>:once:{<name>}`, the hold of the run, expires with its lease.

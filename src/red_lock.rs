@@ -250,6 +250,8 @@ impl RedLockBuilder {
     ///   [`inspect`](RedLock::inspect) says why, and acquisitions fail with `InvalidInput` if the others are no
     ///   majority.
     /// - A client waits for replicas ([`acknowledged_by`](crate::ConfigBuilder::acknowledged_by)).
+    /// - The [`Executor`](crate::Executor)s of the clients show times that are more than a second apart. The executors
+    ///   of this crate show the same time, unless a tokio clock is paused.
     /// - A setting is out of range.
     ///
     /// Two clients of the same server are found by the first acquisition that reaches both. It fails with

@@ -24,7 +24,7 @@ use table::Table;
 
 const SIGHUP: u8 = 1;
 
-/// Those that end it: also SIGINT, SIGQUIT and SIGTERM.
+/// SIGHUP, SIGINT, SIGQUIT and SIGTERM.
 const ENDING: [u8; 4] = [SIGHUP, 2, 3, 15];
 
 pub(crate) async fn top(client: &Client, args: &Top) -> Result<u8, Failure> {
@@ -104,7 +104,7 @@ async fn follow(
                     break;
                 }
                 signal = next(signals) => return Ok(SIGNALLED + signal),
-                // Not every process hears of that by a signal.
+                // Not every process gets a signal when its window is closed.
                 () = &mut is_gone => return Ok(SIGNALLED + SIGHUP),
                 Some(event) = events.recv() => {
                     if let Event::Key(key) = event.map_err(failed)?

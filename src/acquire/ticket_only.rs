@@ -64,7 +64,7 @@ pub(crate) async fn stay(
     waits: impl FnOnce(AttemptId, u64),
 ) -> Result<Token> {
     if keys.kind.has_parties() {
-        // On the heap, as what is asked below.
+        // On the heap: a waiting future would carry it for hours.
         Box::pin(after_those_that_left(context, operation, keys)).await?;
     }
     // Nothing is held. The lease only says how long the ticket lives without a heartbeat.

@@ -201,7 +201,10 @@ impl Watchdog {
     /// there, and the call is worth repeating.
     async fn cancel(&self, cleanup: &Cleanup) -> Result<bool, Failure> {
         let mut was_held = false;
-        while !cleanup.is_over(self.executor.now()) {
+        // The client's next party at the name waits for the answer. The ticket may live for longer than its lease: a
+        // server that stood still executes old heartbeats when it goes on.
+        let needs_answer = cleanup.keys.kind.has_parties() && !cleanup.is_repeated;
+        while needs_answer && !self.engine.is_closed() || !cleanup.is_over(self.executor.now()) {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
             let cancelled = match *behind {
                 0 => self.scripts().cancel(keys, *ticket, *from_tail).await,

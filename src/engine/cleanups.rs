@@ -19,6 +19,8 @@ pub(super) struct Cleanups {
     waiting: VecDeque<Cleanup>,
     under_way: FxHashMap<u64, Cleanup>,
     last: u64,
+    /// How many of both are of parties, by the main key.
+    parties: FxHashMap<String, usize>,
     /// Holds that callers are releasing or changing now, with the time at which they began, in the order of their
     /// numbers.
     ending: Vec<(u64, Arc<Hold>, Instant)>,
@@ -34,13 +36,16 @@ pub(super) struct Cleanups {
     is_over: bool,
     /// Whether a clean-up was added since the watchdog looked.
     is_added: bool,
-    /// Whether the last clean-up has ended, or one of a party, since the idle event was sent.
+    /// Whether the last clean-up has ended, or the last one of the parties of a name, since the idle event was sent.
     is_idle_anew: bool,
 }
 
 impl Cleanups {
     pub(super) fn push(&mut self, cleanup: Cleanup) {
         if !self.is_over {
+            if cleanup.keys.kind.has_parties() {
+                *self.parties.entry(cleanup.keys.main().to_owned()).or_default() += 1;
+            }
             self.waiting.push_back(cleanup);
             self.is_added = true;
         }
@@ -63,8 +68,8 @@ impl Cleanups {
 
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
-        let Some(cleanup) = self.under_way.remove(&n) else { return };
-        self.is_idle_anew |= cleanup.keys.kind.has_parties();
+        let Some(cleanup) = self.take(n) else { return };
+        self.is_idle_anew |= cleanup.keys.kind.has_parties() && !self.has_parties(cleanup.keys.main());
         // A part ends no hold. While its hold lives, it is given back again after each gap.
         if cleanup.is_of_part() {
             self.is_idle_anew |= self.is_idle();
@@ -86,9 +91,21 @@ impl Cleanups {
 
     /// The call has failed, and another one follows behind those that wait: they may be for a server that answers.
     pub(super) fn again(&mut self, n: u64, now: Instant) {
-        if let Some(cleanup) = self.under_way.remove(&n) {
+        if let Some(cleanup) = self.take(n) {
             self.push(cleanup.again(now));
         }
+    }
+
+    /// Takes a clean-up that is under way out.
+    fn take(&mut self, n: u64) -> Option<Cleanup> {
+        let cleanup = self.under_way.remove(&n)?;
+        if let Some(left) = self.parties.get_mut(cleanup.keys.main()) {
+            *left -= 1;
+            if *left == 0 {
+                self.parties.remove(cleanup.keys.main());
+            }
+        }
+        Some(cleanup)
     }
 
     /// A caller begins to release or change the hold. Returns a number for [`ended`](Self::ended).
@@ -154,15 +171,16 @@ impl Cleanups {
         self.waiting.is_empty() && self.under_way.is_empty() && !waits_for_callers
     }
 
-    /// Whether a ticket or hold with this main key is to be cleaned up.
-    pub(super) fn has(&self, main: &str) -> bool {
-        self.waiting.iter().chain(self.under_way.values()).any(|cleanup| cleanup.keys.main() == main)
+    /// Whether a party with this main key is to be cleaned up.
+    pub(super) fn has_parties(&self, main: &str) -> bool {
+        self.parties.contains_key(main)
     }
 
     /// Stops all clean-ups, and returns those that were not done: holds of callers first, in order of arrival.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<Cleanup> {
         self.is_over = true;
         self.is_idle_anew = true;
+        self.parties.clear();
         let ending = std::mem::take(&mut self.ending).into_iter().map(|(_, hold, _)| Cleanup::of(&hold, now));
         let mut under_way: Vec<_> = self.under_way.drain().collect();
         under_way.sort_unstable_by_key(|(n, _)| *n);
@@ -175,7 +193,7 @@ impl Cleanups {
         std::mem::take(&mut self.is_added)
     }
 
-    /// Whether the last clean-up or release has ended, or one of a party, since the last call.
+    /// Whether the last clean-up or release has ended, or the last one of the parties of a name, since the last call.
     pub(super) fn take_idle(&mut self) -> bool {
         std::mem::take(&mut self.is_idle_anew)
     }

@@ -151,7 +151,6 @@ impl Holds {
     /// Marks the hold as lost. Its waiters are woken after the tables are unlocked. The mark does not wait for that,
     /// because another thread that no longer finds the hold in the tables must not see it as valid.
     pub(super) fn push_lost(&mut self, hold: &Arc<Hold>, loss: Loss) {
-        hold.set_lost(loss);
         self.lost.push((hold.clone(), loss));
     }
 

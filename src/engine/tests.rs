@@ -33,6 +33,7 @@ mod heartbeat_reply;
 mod identity;
 mod idle;
 mod inbox;
+mod parties;
 mod slots;
 mod storm;
 mod terms;

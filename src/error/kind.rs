@@ -53,7 +53,7 @@ pub enum ErrorKind {
     Certificate,
     /// The key holds a value of another type, which bowline did not write.
     WrongType,
-    /// The server is too old, lacks a command, or is not Redis. Only one side of the connection uses TLS. Or the
+    /// The server is too old, lacks a command, or is not Redis; or only one side of the connection uses TLS; or the
     /// operation is not offered over this kind of connection, or by a [`RedLock`](crate::RedLock).
     Unsupported,
     /// The server sent a reply that no script of bowline produces.

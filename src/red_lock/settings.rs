@@ -7,6 +7,7 @@ use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
 use crate::red_lock::master::unsuitable;
 use crate::red_lock::master_set::MasterSet;
+use crate::runtime::Executor;
 
 /// The operation that the error about a wrong setting names.
 const OPERATION: &str = "red_lock";
@@ -147,6 +148,12 @@ impl RedLockBuilder {
             {
                 return Err(invalid(format!("master {}: {reason}", n + 1)));
             }
+            if n > 0 && !agree(&*clients[0].context().executor, &*context.executor) {
+                return Err(invalid(format!(
+                    "the executor of master {} shows another time than that of master 1; a hold compares their times",
+                    n + 1
+                )));
+            }
             if context.config.replicas > 0 {
                 return Err(invalid(format!(
                     "the client of master {} sets acknowledged_by; the servers of a RedLock have no replicas",
@@ -163,6 +170,14 @@ impl RedLockBuilder {
         let new_masters = self.new_masters;
         Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable, new_masters, set })
     }
+}
+
+/// Whether two executors show the same time. The one is read before and after the other, because the thread may stand
+/// still in between.
+fn agree(one: &dyn Executor, other: &dyn Executor) -> bool {
+    const MOST: Duration = Duration::from_secs(1);
+    let (before, between, after) = (one.now(), other.now(), one.now());
+    before.saturating_duration_since(between) <= MOST && between.saturating_duration_since(after) <= MOST
 }
 
 fn invalid(reason: String) -> Error {

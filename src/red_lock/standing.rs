@@ -17,6 +17,8 @@ pub(super) struct Standing {
     is_known: bool,
     /// When the process has last saved its data, in seconds by its own clock. 0: that would not identify the process.
     saved: u64,
+    /// The save before, of the same process. Of two answers, the older one may be read last.
+    saved_before: u64,
     /// What the clock of the server showed, in microseconds, at about that time.
     clock: Option<(Instant, u64)>,
 }
@@ -36,9 +38,13 @@ impl Standing {
                 self.identify(run_id, *uptime, received);
                 // A save in the same second may be that of an earlier process.
                 let identifies = !run_id.is_empty() && process.micros / 1_000_000 > process.saved;
-                self.saved = if identifies { process.saved } else { 0 };
+                let saved = if identifies { process.saved } else { 0 };
+                if self.saved != 0 && self.saved != saved {
+                    self.saved_before = self.saved;
+                }
+                self.saved = saved;
             }
-            None if known == 0 || known != self.saved => return false,
+            None if known == 0 || ![self.saved, self.saved_before].contains(&known) => return false,
             None => {}
         }
         self.clock = Some((sent + received.saturating_duration_since(sent) / 2, process.micros));
@@ -179,6 +185,24 @@ mod tests {
         assert!(standing.learn(&told(identity("b"), 12, 12_500_000), 9, (now, now)));
         assert!(!standing.learn(&told(None, 0, 13_000_000), 0, (now, now)), "nobody asked");
         assert_eq!((standing.known(), standing.run_id()), (0, "b"));
+    }
+
+    #[test]
+    fn of_two_answers_the_older_one_may_be_read_last() {
+        let (mut standing, now) = (Standing::default(), now());
+        let mut learn = |run_id: Option<&str>, saved, micros, known| {
+            let identity = run_id.map(|run_id| Identity { run_id: run_id.into(), uptime: SECOND });
+            standing.learn(&Process { identity, saved, micros }, known, (now, now))
+        };
+        assert!(learn(Some("a"), 9, 10_000_000, 0));
+        // The same second: that save does not identify the process yet.
+        assert!(learn(Some("a"), 12, 12_000_000, 9));
+        assert!(learn(None, 9, 11_000_000, 9), "it is the same process");
+        assert!(learn(Some("a"), 12, 13_000_000, 9));
+        assert!(learn(None, 9, 11_000_000, 9) && learn(None, 12, 13_000_000, 12));
+        assert!(!learn(None, 8, 11_000_000, 8), "another one");
+        assert!(learn(Some("b"), 20, 21_000_000, 12));
+        assert!(!learn(None, 12, 13_000_000, 12) && !learn(None, 9, 11_000_000, 9), "it was replaced");
     }
 
     #[test]

@@ -163,13 +163,19 @@ impl Link {
         self.round_trip.store(micros(round_trip), Ordering::Relaxed);
     }
 
-    /// Records how long another answer took: an eighth of the difference counts. So neither a login at a busy server
-    /// nor the answer of one that stood still says for long what an answer takes.
+    /// Records how long the answer to a check took, of which one is under way at a time. An eighth of the difference
+    /// counts, so that one slow answer changes little.
     pub(super) fn answered(&self, time: Duration) {
         let known = self.round_trip.load(Ordering::Relaxed);
         let time = micros(time).min(known.saturating_mul(2));
-        // An update that is lost among others is made up for by the next one.
+        // Of two updates at the same time, one may be lost. The next answer corrects that.
         self.round_trip.store(known - known / 8 + time / 8, Ordering::Relaxed);
+    }
+
+    /// Records how long the answer to a call took. It may have waited with many others for a server that stood still,
+    /// or for replicas, so it can make the round trip shorter and never longer.
+    pub(super) fn called(&self, time: Duration) {
+        self.answered(time.min(self.round_trip()));
     }
 
     /// Gives a connection up because of `why`. The calls that are under way on it fail.

@@ -11,13 +11,26 @@ use std::time::{Duration, Instant};
 
 /// The time of the clock.
 pub(super) fn now() -> Instant {
+    system::since_boot().map_or_else(system::instant, |boot| origin().at(boot + pretended()))
+}
+
+/// When the clock was read first. All executors count from here, because a hold over several servers compares their
+/// times.
+fn origin() -> &'static Origin {
     static ORIGIN: OnceLock<Origin> = OnceLock::new();
-    let Some(boot) = system::since_boot() else { return system::instant() };
-    ORIGIN.get_or_init(|| Origin { instant: system::instant(), boot }).at(boot + pretended())
+    ORIGIN.get_or_init(|| Origin {
+        #[cfg(feature = "tokio")]
+        suspended: system::suspended(),
+        instant: system::instant(),
+        boot: system::since_boot().unwrap_or_default(),
+    })
 }
 
 /// An instant, and how long after the start of the machine it was.
 struct Origin {
+    /// For how long the machine had been suspended by then.
+    #[cfg(feature = "tokio")]
+    suspended: Duration,
     instant: Instant,
     boot: Duration,
 }
@@ -26,17 +39,20 @@ impl Origin {
     fn at(&self, boot: Duration) -> Instant {
         self.instant.checked_add(boot.saturating_sub(self.boot)).unwrap_or(self.instant)
     }
+
+    /// For how long the machine was suspended since then. `seen`: since its start.
+    #[cfg(feature = "tokio")]
+    fn since(&self, seen: Duration) -> Duration {
+        seen.saturating_sub(self.suspended)
+    }
 }
 
-/// For how long the machine was suspended. Only differences count. For a runtime whose clock may be another one than
-/// the system's.
+/// For how long the machine was suspended since the clock was read first. For a runtime whose clock may be another one
+/// than the system's.
 #[cfg(feature = "tokio")]
 pub(super) fn suspended() -> Duration {
     static SUSPENDED: Suspended = Suspended { nanos: AtomicU64::new(0) };
-    // In this order, a thread that is stopped in between sees less than there was, and never more.
-    let (boot, awake) = (system::since_boot(), system::awake());
-    let seen = boot.zip(awake).map_or(Duration::ZERO, |(boot, awake)| boot.saturating_sub(awake));
-    SUSPENDED.learn(seen) + pretended()
+    origin().since(SUSPENDED.learn(system::suspended())) + pretended()
 }
 
 /// The longest time that was seen.
@@ -87,13 +103,16 @@ mod system {
         return None;
     }
 
-    /// The same without the time for which the machine was suspended.
+    /// For how long the machine was suspended since its start.
     #[cfg(feature = "tokio")]
-    pub(super) fn awake() -> Option<Duration> {
+    pub(super) fn suspended() -> Duration {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return read(rustix::time::ClockId::Monotonic);
+        let awake = |()| read(rustix::time::ClockId::Monotonic);
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        return None;
+        let awake = |()| None;
+        // In this order, a thread that is stopped in between sees less than there was, and never more.
+        let boot = since_boot();
+        boot.zip(awake(())).map_or(Duration::ZERO, |(boot, awake)| boot.saturating_sub(awake))
     }
 }
 
@@ -143,6 +162,20 @@ mod tests {
     #[cfg(all(feature = "async-std", any(target_os = "linux", target_os = "android")))]
     fn async_std_counts_the_time_of_a_suspension() {
         counts_suspension(&crate::runtime::async_std::AsyncStd);
+    }
+
+    /// A program that starts on a machine that was suspended before.
+    #[test]
+    #[cfg(feature = "tokio")]
+    fn all_executors_count_suspensions_from_the_same_time_on() {
+        let instant = system::instant();
+        let origin = Origin { suspended: 8 * HOUR, instant, boot: 10 * HOUR };
+        for (boot, seen, suspended) in [(10, 8, 0), (13, 8, 0), (13, 10, 2)] {
+            let passed = boot - 10;
+            assert_eq!(origin.at(boot * HOUR), instant + passed * HOUR);
+            let monotonic = instant + (passed - suspended) * HOUR;
+            assert_eq!(monotonic + origin.since(seen * HOUR), instant + passed * HOUR, "{boot} {seen}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ on_every_runtime! {
     a_restart_without_data_is_told,
     a_script_flush_is_not_noticed,
     a_party_comes_again_when_the_server_knows_that_it_has_left,
+    a_party_waits_for_longer_than_its_lease_until_it_has_left,
     a_party_that_waits_until_it_has_left_is_told_that_its_client_closes,
     a_party_waits_for_no_clean_up_of_another_name,
 }
@@ -279,6 +280,21 @@ async fn a_party_comes_again_when_the_server_knows_that_it_has_left(env: Env) {
     until_waiting(&env, &barrier, 1).await;
     env.client().await.barrier("a", 2).wait().await.unwrap();
     env.soon("the other", waiting).await.unwrap();
+}
+
+/// Its ticket has ended by then, if the server executes no heartbeat late.
+async fn a_party_waits_for_longer_than_its_lease_until_it_has_left(env: Env) {
+    let configure = |config: bowline::ConfigBuilder| config.lease(ms(300)).retry_timeout(ms(1500));
+    let (client, faults) = faulty_client(&env, configure).await;
+    let barrier = client.barrier("a", 2);
+    faults.always("barrier_cancel", Fault::Unreachable);
+    assert_eq!(barrier.wait().timeout(ms(50)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    let arrived = faults.calls("barrier_arrive");
+    assert_eq!(barrier.wait().timeout(ms(20_000)).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(faults.calls("barrier_arrive"), arrived, "it has not arrived");
+    // A client that is closed does not wait for the answer.
+    env.soon("close", client.close()).await;
+    env.redis::<()>(&["DEL", "bowline:barrier:{a}:tickets"]);
 }
 
 async fn a_party_that_waits_until_it_has_left_is_told_that_its_client_closes(env: Env) {

@@ -28,6 +28,7 @@ on_every_runtime! {
     a_late_copy_of_what_an_upgrade_asked_for_goes_by_itself,
     who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way,
     the_end_of_the_runtime_is_no_end_of_a_lease,
+    a_change_that_fails_as_its_lease_ends_is_a_loss,
     a_change_of_a_hold_that_is_gone_is_a_loss,
 }
 
@@ -316,6 +317,25 @@ async fn the_end_of_the_runtime_is_no_end_of_a_lease(env: Env) {
     assert_eq!(signal.reason(), None);
     faults.release();
     env.soon("the change", changing).await.unwrap().release().await.unwrap();
+}
+
+/// The program was suspended until then, so that two timers are over: that of the lease, and that before the next
+/// request.
+async fn a_change_that_fails_as_its_lease_ends_is_a_loss(env: Env) {
+    let clock = Arc::new(Stepped::new(env.executor()));
+    let (client, faults) = faulty_client_on(&env, clock.clone(), |config| config).await;
+    let guard = client.rw_lock("a").write().await.unwrap();
+    let signal = guard.lost_signal();
+    faults.always("permit_change", Fault::LoseRequest);
+    let mut changing = guard.downgrade().boxed();
+    env.eventually("it waits before the next request", async || {
+        assert!(poll_once(&mut changing).await.is_none());
+        faults.calls("permit_change") == 1 && clock.timers()[0] < ms(1000)
+    })
+    .await;
+    clock.pass(ms(30_000));
+    assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!((signal.reason(), client.stats().lost), (Some(Loss::Expired), 1));
 }
 
 async fn a_change_of_a_hold_that_is_gone_is_a_loss(env: Env) {

@@ -133,18 +133,18 @@ async fn a_later_member_has_its_own_retry_timeout(env: Env) {
     let retry_timeout = ms(800);
     let (client, faults) = faulty_client(&env, |config| config.retry_timeout(retry_timeout)).await;
     faults.always("lock_acquire", Fault::LoseRequest);
-    let fails_after = |waiting: Waiting| {
-        let clock = env.clone();
-        let start = env.now();
+    let fails_after = || {
+        // Its time begins when it is polled first.
+        let (clock, start) = (env.clone(), env.now());
+        let waiting = stands(&client.lock("a"));
         env.spawn(async move {
             assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::Unavailable);
             clock.now() - start
         })
     };
-    let first = fails_after(stands(&client.lock("a")));
-    let beside = fails_after(stands(&client.lock("a")));
+    let (first, beside) = (fails_after(), fails_after());
     env.sleep(retry_timeout / 2).await;
-    let later = fails_after(stands(&client.lock("a")));
+    let later = fails_after();
     for waited in [first, beside, later] {
         let waited = env.soon("it fails", waited).await;
         assert!(waited >= retry_timeout, "{waited:?}");

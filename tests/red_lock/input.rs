@@ -14,13 +14,14 @@ use crate::gate::Gated;
 use crate::masters::{Masters, ms};
 use crate::on_masters;
 use crate::support::env::{Env, on_runtime};
+use crate::support::stepped::Stepped;
 
 on_masters! {
     two_clients_of_one_server_are_found,
     names_and_leases_are_checked,
 }
 
-on_runtime! { run_embedded, clients, TokioMulti, the_clients_are_checked }
+on_runtime! { run_embedded, clients, TokioMulti, the_clients_are_checked, the_clocks_are_checked }
 
 async fn two_clients_of_one_server_are_found(env: Env) {
     let masters = Masters::three(&env);
@@ -52,6 +53,29 @@ async fn names_and_leases_are_checked(env: Env) {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     }
     assert!(program.counts.iter().all(|counts| counts.total() == 0), "nothing was sent");
+}
+
+/// A hold compares the times of all masters' clients.
+async fn the_clocks_are_checked(env: Env) {
+    let client = async |ahead: Duration| {
+        let executor = Arc::new(Stepped::new(env.executor()));
+        executor.pass(ahead);
+        let connection = embedded::Server::new().connect(executor.clone());
+        Client::connect(executor, Arc::new(connection), Config::default()).await.unwrap()
+    };
+    for (ahead, is_taken) in [(ms(900), true), (ms(3_600_000), false)] {
+        for ahead_of in [[ahead, ms(0)], [ms(0), ahead]] {
+            let [first, last] = ahead_of;
+            let clients = [client(first).await, client(first).await, client(last).await];
+            match RedLock::new(clients) {
+                Ok(_) => assert!(is_taken, "{ahead_of:?}"),
+                Err(error) => {
+                    assert!(!is_taken && error.kind() == ErrorKind::InvalidInput, "{error}");
+                    assert!(error.to_string().contains("the executor of master 3 shows another time"), "{error}");
+                }
+            }
+        }
+    }
 }
 
 async fn the_clients_are_checked(env: Env) {

@@ -1,6 +1,6 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
-use crate::lab::{Acquired, Around, Attempt, CANCELLED, Lab, RELEASED, State, attempt};
+use crate::lab::{Acquired, Around, Attempt, CANCELLED, Forced, Lab, RELEASED, State, attempt};
 
 const LOCK: usize = 0;
 const QUEUE: usize = 1;
@@ -142,6 +142,18 @@ fn out_of_memory() {
     assert_ne!(was, lab.raw(&["CONFIG", "GET", "maxmemory"]));
     lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
     lab.acquire(&attempt(3, 3)).token();
+}
+
+#[test]
+fn a_full_server_lets_an_operator_take_a_lock() {
+    let (mut lab, a, b) = contended();
+    let stored = |lab: &mut Lab, of: &Attempt| lab.stored_token(of).unwrap().parse::<u64>().unwrap();
+    let old = stored(&mut lab, &a);
+    lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+    let Forced::Released { token, more: false } = lab.force_release(&a) else { panic!() };
+    lab.assert_holder(&b);
+    let next = stored(&mut lab, &b);
+    assert!(old < token && token < next, "{old} {token} {next}");
 }
 
 /// `HSET` allowed, `PEXPIRE` not: no lock for ever.

@@ -72,7 +72,7 @@ fn is_refusal(failure: &Failure) -> bool {
     }
 }
 
-/// Polls without a waker: what needs the runtime does not get on.
+/// Polls without a waker, so a future that needs a task or timer of the runtime does not end.
 pub(crate) fn poll_until<F: Future>(executor: &dyn Executor, until: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..POLLS {

@@ -86,9 +86,9 @@ impl Engine {
         until(&self.idle, || self.look().cleanups.is_idle().then_some(())).await;
     }
 
-    /// Resolves when all clean-ups of this name are done: the server knows then which parties of this client have left.
+    /// Resolves when the server has answered all clean-ups of parties at this name.
     pub(crate) async fn all_have_left(&self, keys: &Keys) {
-        until(&self.idle, || (!self.look().cleanups.has(keys.main())).then_some(())).await;
+        until(&self.idle, || (!self.look().cleanups.has_parties(keys.main())).then_some(())).await;
     }
 
     /// Lets the watchdog end once nothing is left to clean up. Idle holds are released.

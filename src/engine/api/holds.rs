@@ -60,8 +60,9 @@ impl Engine {
 
     /// Loses a hold that is not renewed any more, because its holder changes it.
     pub(crate) fn set_lost(&self, hold: &Hold, loss: Loss) {
-        if hold.lose(loss) {
+        if hold.set_lost(loss) {
             self.count_loss(hold, loss);
+            hold.notify_over();
         }
     }
 

@@ -65,9 +65,9 @@ impl HoldHandler<'_> {
         if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
             self.leave_cohort(&hold, now);
         }
-        if is_idle {
-            hold.set_lost(loss);
-        } else {
+        hold.set_lost(loss);
+        // A holder that is releasing it learns from the answer that it is gone.
+        if !is_idle && hold.loss(now).is_some() {
             self.stats.lost += u64::from(loss != Loss::Closed);
             self.assets.holds.push_lost(&hold, loss);
         }

@@ -76,6 +76,18 @@ fn a_hold_that_has_left_the_tables_is_not_valid() {
     assert_eq!(woken.count(), 1);
 }
 
+/// The answer to its release says whether it was there.
+#[test]
+fn a_hold_that_is_being_released_is_not_lost_by_a_message() {
+    let setup = setup();
+    let hold = setup.holds(&keys("a"));
+    hold.release(setup.now).unwrap();
+    setup.engine.deliver(Message::Revoked { id: hold.id }, setup.now);
+    assert_eq!((hold.loss(setup.now), setup.engine.stats().lost), (None, 0));
+    setup.engine.count_loss(&hold, Loss::Gone);
+    assert_eq!(setup.engine.stats().lost, 1);
+}
+
 /// A server that comes back may still have a hold that another server did not have.
 #[test]
 fn what_is_gone_or_revoked_is_cleaned_up_all_the_same() {

@@ -52,15 +52,15 @@ impl HoldOwner {
         let changed = {
             let mut asking = pin!(this.ask_to_change(operation, lease, rest_id, &mut pending));
             let left = old.remaining(context.now());
-            if let Some(changed) = timeout(&context.executor, left, asking.as_mut()).await {
-                changed?
-            } else {
-                // The engine no longer watches the old hold, so it does not report the loss. When the runtime shuts
-                // down, timers end early, and the lease may go on.
-                if old.remaining(context.now()).is_zero() {
-                    context.engine.set_lost(&old, Loss::Expired);
-                }
-                asking.await?
+            let changed = timeout(&context.executor, left, asking.as_mut()).await;
+            // The engine no longer watches the old hold, so it does not report the loss. When the runtime shuts down,
+            // timers end early, and the lease may go on.
+            if !matches!(changed, Some(Ok(_))) && old.remaining(context.now()).is_zero() {
+                context.engine.set_lost(&old, Loss::Expired);
+            }
+            match changed {
+                Some(changed) => changed?,
+                None => asking.await?,
             }
         };
         // Tasks that watch the old hold learn that it is over, even if the new one fails.

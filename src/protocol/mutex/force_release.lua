@@ -24,6 +24,8 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 
+-- A full server lets an operator take a lock, too: the first write takes no memory.
+takes_writes(lock)
 -- The hold may have outlived the counter, and its guard may have any token of a budget.
 local known = string.format('%.0f', counter(string.match(held, '^%d*')) + LARGEST_BUDGET - 1)
 local token = reserve(1, redis.call('PTTL', lock), known)

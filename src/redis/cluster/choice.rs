@@ -82,6 +82,9 @@ impl Choice {
             return true;
         }
         if up && merged.older && !merged.news {
+            if !counts {
+                return false;
+            }
             self.older.push((host, map));
             return self.is_made_anew();
         }

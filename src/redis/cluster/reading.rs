@@ -191,8 +191,7 @@ async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     let limit = router.config.command_timeout.min(node.link.upkeep);
     let sent = router.executor.now();
     let asked = router.within(limit, ask(router, up.connection, &node.host, false)).await;
-    if asked.is_some() {
-        // There may be no calls to this node.
+    if let Some(Ok(_)) = asked {
         node.link.answered(router.executor.now().saturating_duration_since(sent));
     }
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))

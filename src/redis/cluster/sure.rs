@@ -25,7 +25,7 @@ pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Resul
     // `patient` is twice the round trip of the link.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
     let took = answered.saturating_duration_since(handed);
-    node.link.answered(took);
+    node.link.called(took);
     let is_soon = took < late || mutant::on(Mutant::LateAnswerBelieved);
     if is_soon || !router.has_others(&node.host) {
         return Ok(());

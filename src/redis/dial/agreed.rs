@@ -91,40 +91,29 @@ impl AsyncRead for Agreed {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
     use ::tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
     use futures::FutureExt;
+    use std::sync::Arc;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Wakes(AtomicUsize);
-
-    impl Wake for Wakes {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::wakers::woken::Woken;
 
     /// In whatever parts it is written and read.
     #[test]
     fn the_question_is_answered_and_the_rest_passes() {
         let (near, mut far) = duplex(64);
         let mut agreed = Agreed::on(Box::new(near));
-        let wakes = Arc::new(Wakes::default());
-        let waker = Waker::from(Arc::clone(&wakes));
+        let wakes = Arc::new(Woken::default());
+        let waker = wakes.waker();
         let mut one = [0; 1];
         let mut reading = Box::pin(agreed.read(&mut one));
         assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         drop(reading);
         for part in [&ASKED[..5], &ASKED[5..]] {
-            assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
+            assert_eq!(wakes.count(), 0);
             agreed.write_all(part).now_or_never().unwrap().unwrap();
         }
-        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        assert_eq!(wakes.count(), 1);
         for byte in AGREED {
             agreed.read_exact(&mut one).now_or_never().unwrap().unwrap();
             assert_eq!(one, [*byte]);
@@ -135,7 +124,7 @@ mod tests {
         assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         drop(reading);
         agreed.write_all(b"PING").now_or_never().unwrap().unwrap();
-        assert_eq!(wakes.0.load(Ordering::SeqCst), 2);
+        assert_eq!(wakes.count(), 2);
         agreed.read_exact(&mut one).now_or_never().unwrap().unwrap();
         assert_eq!(&one, b"-");
         let mut passed = [0; 4];

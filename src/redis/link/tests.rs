@@ -175,6 +175,17 @@ fn a_call_that_sends_a_script_is_written_although_nobody_waits_for_it() {
     assert_eq!(*lock(&heard), ["EVAL", "EVALSHA"]);
 }
 
+/// It may have waited for the server, or for replicas.
+#[test]
+fn a_call_makes_the_round_trip_no_longer() {
+    let (_lab, _tasks, link) = link();
+    link.measured(ms(80));
+    (0..100).for_each(|_| link.called(ms(2000)));
+    assert_eq!(link.round_trip(), ms(80));
+    (0..100).for_each(|_| link.called(ms(20)));
+    assert!((ms(19)..ms(22)).contains(&link.round_trip()), "{:?}", link.round_trip());
+}
+
 #[test]
 fn one_slow_answer_says_little_about_the_round_trip() {
     let (_lab, _tasks, link) = link();

@@ -66,6 +66,8 @@ struct WrongConnection {
     places: tokio::sync::Semaphore,
     last: Mutex<Option<Reply>>,
     channels: Mutex<Option<String>>,
+    /// Each call waits for a timer of the runtime first. An answer of the server alone may be there at the next poll.
+    waits_for_runtime: bool,
 }
 
 impl std::fmt::Debug for WrongConnection {
@@ -85,6 +87,9 @@ impl Connection for WrongConnection {
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        if self.waits_for_runtime {
+            self.shared.executor.sleep(TIMEOUT).await;
+        }
         match self.shared.wrong {
             Wrong::Call(wrong) => self.wrong_call(wrong, call).await,
             Wrong::ForgetsThatItIsClosed => self.inner.run(call).await.map_err(as_unknown),
@@ -139,12 +144,10 @@ impl Connection for WrongConnection {
             Wrong::SaysGoodByeInTheRuntime => {
                 let shared = self.shared.clone();
                 let opened = std::thread::spawn(move || {
-                    let (config, url, mut opened) = (Config::default(), shared.server.url(), None);
-                    let opening = async {
-                        opened = bowline::tokio::open(shared.executor.clone(), url.as_str(), &config).await.ok();
-                    };
-                    shared.executor.block_on(Box::pin(opening)).unwrap();
-                    opened
+                    let (executor, url, mut opened) = (shared.executor.clone(), shared.server.url(), None);
+                    let opening = async { opened = connect(url, shared).await.ok() };
+                    executor.block_on(Box::pin(opening)).unwrap();
+                    opened.map(|alone| WrongConnection { waits_for_runtime: true, ..alone })
                 });
                 Some(Box::new(opened.join().unwrap()?))
             }
@@ -209,5 +212,6 @@ async fn connect(url: String, shared: Arc<Shared>) -> Result<WrongConnection, St
         places: tokio::sync::Semaphore::new(64),
         last: Mutex::default(),
         channels: Mutex::default(),
+        waits_for_runtime: false,
     })
 }

@@ -101,7 +101,7 @@ async fn pass(machine: Arc<Machine>, process: Process, barrier: Barrier, waits: 
     }
 }
 
-/// `until`: what happens later, some parties may not have heard of.
+/// `until`: later events are not checked, because some parties may not have heard of them.
 fn check(
     waits: &[Wait],
     killed: &BTreeMap<Process, Duration>,

@@ -113,7 +113,7 @@ async fn come_again(machine: Arc<Machine>, process: Process, barrier: DoubleBarr
     }
 }
 
-/// `until`: what happens later, some parties may not have heard of.
+/// `until`: later events are not checked, because some parties may not have heard of them.
 fn check(parties: &[Party], killed: &BTreeMap<Process, Duration>, until: Duration) -> Played {
     let mut generations: BTreeMap<u64, Vec<(&Party, Duration, u32)>> = BTreeMap::new();
     for party in parties {

@@ -53,6 +53,17 @@ fn an_older_map_with_the_new_epoch_replaces_nothing() {
 }
 
 #[test]
+fn an_older_map_counts_once_from_each_node_and_not_from_one_in_doubt() {
+    let mut choice = Choice::new(&map(AFTER), Vec::new());
+    assert!(!choice.hear(heard("b", map(BEFORE), true, 9), &mut 4));
+    assert!(!choice.hear(heard("b", map(BEFORE), true, 9), &mut 4), "the same node at another address");
+    let mut choice = Choice::new(&map(AFTER), vec![Host::new("a", 1)]);
+    assert!(!choice.hear(heard("a", map(BEFORE), true, 9), &mut 4));
+    assert!(!choice.hear(heard("b", map(BEFORE), true, 9), &mut 4));
+    assert!(choice.hear(heard("c", map(BEFORE), true, 9), &mut 4));
+}
+
+#[test]
 fn an_older_map_counts_if_most_of_its_masters_report_it() {
     let mut choice = Choice::new(&map(AFTER), Vec::new());
     assert!(!choice.hear(heard("a", map(BEFORE), true, 9), &mut 4));

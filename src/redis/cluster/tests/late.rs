@@ -56,6 +56,26 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     }
 }
 
+/// Their answers come late, and say nothing about what is late on this network.
+#[test]
+fn no_answer_to_many_calls_counts_after_the_replacement() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(1));
+    let mut scene = Scene::connect(Arc::clone(&lab));
+    scene.run(call).unwrap();
+    let frozen = &lab.nodes[&1];
+    frozen.frozen.store(true, Ordering::SeqCst);
+    let thaws = async {
+        lab.sleep(ms(1000)).await;
+        replace(&lab);
+        frozen.thaw();
+    };
+    let calls = futures::future::join_all((0..100).map(|_| call(&scene.cluster)));
+    let (answers, ()) = lab.run(&mut scene.tasks, futures::future::join(calls, thaws));
+    let counts = answers.iter().filter(|answer| !matches!(answer, Err(ConnectionError::Unknown(_)))).count();
+    assert_eq!((counts, *lock(&frozen.scripts)), (0, 101), "{answers:?}");
+}
+
 /// Its seed has another name for the master than the map does. The other nodes take longer to answer.
 #[test]
 fn a_master_does_not_confirm_itself_under_another_name() {
@@ -124,6 +144,23 @@ fn readings_correct_a_slow_login() {
         scene.sleep(ms(1000));
     }
     assert!(link.patient() < slow / 4, "{:?}", link.patient());
+}
+
+/// A node that refuses at once, or whose connection breaks, does not say how long its answers take.
+#[test]
+fn a_reading_that_fails_corrects_nothing() {
+    let mut scene = after_a_slow_login();
+    scene.run(call).unwrap();
+    let link = scene.cluster.router.link_to(0).unwrap();
+    let slow = link.patient();
+    scene.lab.nodes[&1].answers(|_, words| (words[0] == "CLUSTER").then(|| Said::Now("-ERR no\r\n".to_owned())));
+    let before = scene.lab.sum(|node| &node.readings);
+    for _ in 0..30 {
+        scene.cluster.router.signals.suspect_map();
+        scene.sleep(ms(1000));
+    }
+    assert!(scene.lab.sum(|node| &node.readings) > before);
+    assert_eq!(link.patient(), slow);
 }
 
 /// An answer that comes at once needs no other node.
