@@ -203,7 +203,7 @@ impl Watchdog {
         let mut was_held = false;
         // The client's next party at the name waits for the answer. The ticket may live for longer than its lease: a
         // server that stood still executes old heartbeats when it goes on.
-        let needs_answer = cleanup.keys.kind.has_parties() && !cleanup.is_repeated;
+        let needs_answer = cleanup.keys.kind.has_parties();
         while needs_answer && !self.engine.is_closed() || !cleanup.is_over(self.executor.now()) {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
             let cancelled = match *behind {

@@ -1,4 +1,5 @@
 use std::sync::{Mutex, OnceLock};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use self::lab::{Answers, Calls, LEASE, Setup, Virtual, connected, fails, setup, setup_with, watchdog};
@@ -171,6 +172,23 @@ fn a_wait_without_a_hold_that_ends_during_its_clean_up_is_cleaned_up_once() {
         setup.run(Duration::from_secs(1));
         assert_eq!((setup.called(cancel), setup.called(inspect)), (2, 0), "the server may be another one");
     }
+}
+
+/// Its next wait needs the answer, but nobody waits when its client has ended.
+#[test]
+fn a_party_is_cleaned_up_for_longer_than_its_lease_until_its_client_ends() {
+    let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));
+    setup.keys = Arc::new(Keys::new("p", Kind::Barrier { parties: 2, keep: 0 }, "n").unwrap());
+    setup.engine.abandon(setup.open(), setup.executor.now());
+    setup.run(2 * LEASE);
+    let before = setup.called("barrier_cancel");
+    setup.run(LEASE);
+    assert!(setup.called("barrier_cancel") > before);
+    setup.engine.end(setup.executor.now());
+    *lock(&setup.executor.now) += LEASE;
+    std::mem::take(&mut *lock(&setup.executor.timers)).into_iter().for_each(|(_, waker)| waker.wake());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
 }
 
 /// What is granted by a message while its clean-up is under way.
