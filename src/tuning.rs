@@ -155,6 +155,12 @@ pub(crate) const BATCH: usize = 256;
 /// must not be asked about tens of thousands of names at once.
 pub(crate) const MOST_CALLS: usize = 256;
 
+/// The same for the clean-ups of parties that the server has not answered for longer than their leases.
+pub(crate) const MOST_OVERDUE_CALLS: usize = 16;
+
+/// The most of these that a client keeps. The next party of a name beyond that does not wait for its former one.
+pub(crate) const MOST_OVERDUE: usize = 10_000;
+
 /// An acquisition fails after this many grants that expired before they became known: the answers take too long for its
 /// lease.
 pub(crate) const MOST_EXPIRED: u32 = 3;

@@ -72,8 +72,12 @@ pub(crate) async fn stay(
     let attempt = attempt.map_err(|Closed| error(operation, keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until, last);
     // On the heap: a waiting future would carry for hours what only a request needs.
-    let asked = Box::pin(ask(operation, keys, &mut waiter)).await?;
-    let outcome = match asked {
+    let asked = Box::pin(ask(operation, keys, &mut waiter)).await;
+    if asked.is_err() && !waiter.attempt.may_be_done {
+        // All requests have failed, and none was executed: nothing is left to clean up.
+        waiter.attempt.forget();
+    }
+    let outcome = match asked? {
         Known::Over(outcome) => outcome,
         Known::Waits { after } => {
             waits(waiter.attempt.id(), after);

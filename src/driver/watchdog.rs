@@ -184,7 +184,7 @@ impl Watchdog {
     }
 
     /// Cleans up once. Without an answer, the clean-up pauses and goes behind those that wait. It is repeated until the
-    /// server has answered, the call fails for a reason that is not worth a retry, or the ticket or hold has expired.
+    /// server has answered, the call fails for a reason that is not worth a retry, or the answer is of no use any more.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         // If the future is dropped, the engine is not told, because the clean-up is not done.
         if let Ok(was_held) = self.cancel(&cleanup).await
@@ -201,10 +201,7 @@ impl Watchdog {
     /// there, and the call is worth repeating.
     async fn cancel(&self, cleanup: &Cleanup) -> Result<bool, Failure> {
         let mut was_held = false;
-        // The client's next party at the name waits for the answer. The ticket may live for longer than its lease: a
-        // server that stood still executes old heartbeats when it goes on.
-        let needs_answer = cleanup.keys.kind.has_parties();
-        while needs_answer && !self.engine.is_closed() || !cleanup.is_over(self.executor.now()) {
+        while !cleanup.needs_no_call(self.executor.now(), self.engine.is_closed()) {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
             let cancelled = match *behind {
                 0 => self.scripts().cancel(keys, *ticket, *from_tail).await,

@@ -20,7 +20,8 @@ pub(crate) struct Cleanup {
     pub(crate) is_repeated: bool,
     /// How many calls for it have failed.
     pub(crate) failures: u32,
-    /// By then it has expired in Redis, unless it is a part of a hold that lasts longer.
+    /// By then it has expired in Redis, unless it is a part of a hold that lasts longer. A server that stands still may
+    /// give the ticket of a party another lease after that, when it executes an old heartbeat.
     pub(super) until: Instant,
     /// The hold whose part it is.
     pub(super) part_of: Option<Arc<Hold>>,
@@ -55,9 +56,15 @@ impl Cleanup {
         Self { failures: self.failures.saturating_add(1), until, ..self }
     }
 
-    /// Whether nothing is left in Redis that a call could remove.
+    /// Whether nothing is left in Redis that a call could remove, as far as the client knows.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.until && !self.part_of.as_ref().is_some_and(|hold| lives(hold, now))
+    }
+
+    /// Whether the answer to a call is of no use any more. The next party of an open client waits for that answer,
+    /// however long it takes.
+    pub(crate) fn needs_no_call(&self, now: Instant, is_closed: bool) -> bool {
+        self.is_over(now) && (is_closed || !self.keys.kind.has_parties())
     }
 
     pub(super) fn is_of_part(&self) -> bool {

@@ -11,15 +11,18 @@ use crate::engine::cleanup::Cleanup;
 use crate::engine::ended::Ended;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
-use crate::tuning::MOST_CALLS;
+use crate::tuning::{MOST_CALLS, MOST_OVERDUE, MOST_OVERDUE_CALLS};
 
 /// Each clean-up stays here until it is done, so that the end of the runtime finds all of them.
 #[derive(Debug, Default)]
 pub(super) struct Cleanups {
     waiting: VecDeque<Cleanup>,
+    /// Those of parties that have waited for longer than their leases. They go behind all others, and few at a time:
+    /// their server does not answer, and there may be many.
+    overdue: VecDeque<Cleanup>,
     under_way: FxHashMap<u64, Cleanup>,
     last: u64,
-    /// How many of both are of parties, by the main key.
+    /// How many of all are of parties, by the main key.
     parties: FxHashMap<String, usize>,
     /// Holds that callers are releasing or changing now, with the time at which they began, in the order of their
     /// numbers.
@@ -36,16 +39,14 @@ pub(super) struct Cleanups {
     is_over: bool,
     /// Whether a clean-up was added since the watchdog looked.
     is_added: bool,
-    /// Whether the last clean-up has ended, or the last one of the parties of a name, since the idle event was sent.
+    /// Whether the last of all clean-ups has ended since the idle event was sent, or the last of the parties of a name.
     is_idle_anew: bool,
 }
 
 impl Cleanups {
     pub(super) fn push(&mut self, cleanup: Cleanup) {
         if !self.is_over {
-            if cleanup.keys.kind.has_parties() {
-                *self.parties.entry(cleanup.keys.main().to_owned()).or_default() += 1;
-            }
+            self.count(&cleanup);
             self.waiting.push_back(cleanup);
             self.is_added = true;
         }
@@ -55,7 +56,9 @@ impl Cleanups {
     pub(super) fn start(&mut self) -> Vec<(u64, Cleanup)> {
         self.is_added = false;
         let capacity = MOST_CALLS.saturating_sub(self.under_way.len()).min(self.waiting.len());
-        let started: Vec<_> = (self.last + 1..).zip(self.waiting.drain(..capacity)).collect();
+        let overdue = MOST_OVERDUE_CALLS.saturating_sub(self.under_way.len() + capacity).min(self.overdue.len());
+        let next = self.waiting.drain(..capacity).chain(self.overdue.drain(..overdue));
+        let started: Vec<_> = (self.last + 1..).zip(next).collect();
         self.last += started.len() as u64;
         self.under_way.extend(started.iter().cloned());
         started
@@ -64,12 +67,13 @@ impl Cleanups {
     /// Whether clean-ups may not begin before others have ended.
     pub(super) fn is_capped(&self) -> bool {
         !self.waiting.is_empty() && self.under_way.len() >= MOST_CALLS
+            || !self.overdue.is_empty() && self.under_way.len() >= MOST_OVERDUE_CALLS
     }
 
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
-        let Some(cleanup) = self.take(n) else { return };
-        self.is_idle_anew |= cleanup.keys.kind.has_parties() && !self.has_parties(cleanup.keys.main());
+        let Some(cleanup) = self.under_way.remove(&n) else { return };
+        self.discount(&cleanup);
         // A part ends no hold. While its hold lives, it is given back again after each gap.
         if cleanup.is_of_part() {
             self.is_idle_anew |= self.is_idle();
@@ -91,21 +95,34 @@ impl Cleanups {
 
     /// The call has failed, and another one follows behind those that wait: they may be for a server that answers.
     pub(super) fn again(&mut self, n: u64, now: Instant) {
-        if let Some(cleanup) = self.take(n) {
-            self.push(cleanup.again(now));
+        let Some(cleanup) = self.under_way.remove(&n).map(|cleanup| cleanup.again(now)) else { return };
+        if !cleanup.is_over(now) {
+            self.waiting.push_back(cleanup);
+        } else if self.overdue.len() < MOST_OVERDUE {
+            self.overdue.push_back(cleanup);
+        } else {
+            self.discount(&cleanup);
+        }
+        self.is_added = true;
+    }
+
+    fn count(&mut self, cleanup: &Cleanup) {
+        if cleanup.keys.kind.has_parties() {
+            *self.parties.entry(cleanup.keys.main().to_owned()).or_default() += 1;
         }
     }
 
-    /// Takes a clean-up that is under way out.
-    fn take(&mut self, n: u64) -> Option<Cleanup> {
-        let cleanup = self.under_way.remove(&n)?;
-        if let Some(left) = self.parties.get_mut(cleanup.keys.main()) {
-            *left -= 1;
-            if *left == 0 {
-                self.parties.remove(cleanup.keys.main());
-            }
+    /// Counts one less. The last one of the parties of a name is an event.
+    fn discount(&mut self, cleanup: &Cleanup) {
+        if !cleanup.keys.kind.has_parties() {
+            return;
         }
-        Some(cleanup)
+        if let Some(left) = self.parties.get_mut(cleanup.keys.main()).filter(|left| **left > 1) {
+            *left -= 1;
+        } else {
+            self.parties.remove(cleanup.keys.main());
+            self.is_idle_anew = true;
+        }
     }
 
     /// A caller begins to release or change the hold. Returns a number for [`ended`](Self::ended).
@@ -168,7 +185,7 @@ impl Cleanups {
         if mutant::on(Mutant::ReleaseCutOff) {
             waits_for_callers = false;
         }
-        self.waiting.is_empty() && self.under_way.is_empty() && !waits_for_callers
+        self.waiting.is_empty() && self.overdue.is_empty() && self.under_way.is_empty() && !waits_for_callers
     }
 
     /// Whether a party with this main key is to be cleaned up.
@@ -185,7 +202,7 @@ impl Cleanups {
         let mut under_way: Vec<_> = self.under_way.drain().collect();
         under_way.sort_unstable_by_key(|(n, _)| *n);
         let under_way = under_way.into_iter().map(|(_, cleanup)| cleanup);
-        ending.chain(under_way).chain(self.waiting.drain(..)).collect()
+        ending.chain(under_way).chain(self.waiting.drain(..)).chain(self.overdue.drain(..)).collect()
     }
 
     /// Whether a clean-up was added since the last call.
@@ -193,13 +210,14 @@ impl Cleanups {
         std::mem::take(&mut self.is_added)
     }
 
-    /// Whether the last clean-up or release has ended, or the last one of the parties of a name, since the last call.
+    /// Whether the last of all clean-ups and releases has ended since the last call, or the last of the parties of a
+    /// name.
     pub(super) fn take_idle(&mut self) -> bool {
         std::mem::take(&mut self.is_idle_anew)
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.under_way.is_empty() && self.ending.is_empty()
+        self.waiting.is_empty() && self.overdue.is_empty() && self.under_way.is_empty() && self.ending.is_empty()
     }
 }

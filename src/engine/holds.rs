@@ -148,8 +148,7 @@ impl Holds {
         self.held.remove(&n).map(|held| held.hold)
     }
 
-    /// Marks the hold as lost. Its waiters are woken after the tables are unlocked. The mark does not wait for that,
-    /// because another thread that no longer finds the hold in the tables must not see it as valid.
+    /// Has the waiters of a lost hold woken after the tables are unlocked.
     pub(super) fn push_lost(&mut self, hold: &Arc<Hold>, loss: Loss) {
         self.lost.push((hold.clone(), loss));
     }

@@ -17,7 +17,7 @@ pub(super) struct Standing {
     is_known: bool,
     /// When the process has last saved its data, in seconds by its own clock. 0: that would not identify the process.
     saved: u64,
-    /// The save before, of the same process. Of two answers, the older one may be read last.
+    /// The save before the last one, of the same process: an answer that is read late may name it.
     saved_before: u64,
     /// What the clock of the server showed, in microseconds, at about that time.
     clock: Option<(Instant, u64)>,

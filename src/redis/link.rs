@@ -163,8 +163,8 @@ impl Link {
         self.round_trip.store(micros(round_trip), Ordering::Relaxed);
     }
 
-    /// Records how long the answer to a check took, of which one is under way at a time. An eighth of the difference
-    /// counts, so that one slow answer changes little.
+    /// Records how long an answer took. An eighth of the difference counts, so that one slow answer changes little, and
+    /// at most twice what was known. Not for many answers that were waited for together: see [`called`](Self::called).
     pub(super) fn answered(&self, time: Duration) {
         let known = self.round_trip.load(Ordering::Relaxed);
         let time = micros(time).min(known.saturating_mul(2));
@@ -241,7 +241,7 @@ impl Link {
         (self.round_trip() * 2).min(self.upkeep)
     }
 
-    /// How long an answer takes, about: as long as that to the last login, corrected by those that came later.
+    /// How long an answer takes, about: as long as that to the last login, corrected by later ones.
     pub(super) fn round_trip(&self) -> Duration {
         Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }

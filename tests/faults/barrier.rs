@@ -24,6 +24,7 @@ on_every_runtime! {
     a_restart_without_data_is_told,
     a_script_flush_is_not_noticed,
     a_party_comes_again_when_the_server_knows_that_it_has_left,
+    a_party_that_never_arrived_has_nothing_to_leave,
     a_party_waits_for_longer_than_its_lease_until_it_has_left,
     a_party_that_waits_until_it_has_left_is_told_that_its_client_closes,
     a_party_waits_for_no_clean_up_of_another_name,
@@ -280,6 +281,22 @@ async fn a_party_comes_again_when_the_server_knows_that_it_has_left(env: Env) {
     until_waiting(&env, &barrier, 1).await;
     env.client().await.barrier("a", 2).wait().await.unwrap();
     env.soon("the other", waiting).await.unwrap();
+}
+
+async fn a_party_that_never_arrived_has_nothing_to_leave(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(300))).await;
+    let barrier = client.barrier("a", 2);
+    for (fault, cancels) in [(Fault::Unreachable, 0), (Fault::LoseRequest, 1)] {
+        let before = faults.calls("barrier_cancel");
+        faults.always("barrier_arrive", fault.clone());
+        assert_eq!(barrier.wait().await.unwrap_err().kind(), ErrorKind::Unavailable);
+        faults.heal();
+        // It arrives when no clean-up of the name is under way.
+        assert_eq!(barrier.wait().timeout(ms(50)).await.unwrap_err().kind(), ErrorKind::TimedOut);
+        until_waiting(&env, &barrier, 0).await;
+        // The second wait has left, too.
+        assert_eq!(faults.calls("barrier_cancel") - before, 1 + cancels, "{fault:?}");
+    }
 }
 
 /// Its ticket has ended by then, if the server executes no heartbeat late.

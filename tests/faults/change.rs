@@ -29,6 +29,7 @@ on_every_runtime! {
     who_watches_a_hold_is_told_at_the_end_of_its_lease_while_a_change_is_under_way,
     the_end_of_the_runtime_is_no_end_of_a_lease,
     a_change_that_fails_as_its_lease_ends_is_a_loss,
+    a_change_that_is_answered_after_its_lease_is_a_loss,
     a_change_of_a_hold_that_is_gone_is_a_loss,
 }
 
@@ -336,6 +337,26 @@ async fn a_change_that_fails_as_its_lease_ends_is_a_loss(env: Env) {
     clock.pass(ms(30_000));
     assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!((signal.reason(), client.stats().lost), (Some(Loss::Expired), 1));
+}
+
+/// The answer is there when the program wakes, but comes too late.
+async fn a_change_that_is_answered_after_its_lease_is_a_loss(env: Env) {
+    let clock = Arc::new(Stepped::new(env.executor()));
+    let (client, faults) = faulty_client_on(&env, clock.clone(), |config| config).await;
+    let guard = client.rw_lock("a").write().await.unwrap();
+    let signal = guard.lost_signal();
+    faults.next("permit_change", [Fault::HangReply]);
+    let mut changing = guard.downgrade().boxed();
+    env.eventually("it is executed", async || {
+        assert!(poll_once(&mut changing).await.is_none());
+        faults.calls("permit_change") == 1
+    })
+    .await;
+    clock.pass(ms(30_000));
+    faults.release();
+    assert_eq!(env.soon("the change", changing).await.map(drop).unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!((signal.reason(), client.stats().lost), (Some(Loss::Expired), 1));
+    until_free(&env, "a").await;
 }
 
 async fn a_change_of_a_hold_that_is_gone_is_a_loss(env: Env) {

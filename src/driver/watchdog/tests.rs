@@ -191,6 +191,25 @@ fn a_party_is_cleaned_up_for_longer_than_its_lease_until_its_client_ends() {
     assert!((0..10).any(|_| setup.task.as_mut().poll(&mut context).is_ready()), "it does not end");
 }
 
+/// One node of a cluster is down, and the program waits at another barrier there again and again.
+#[test]
+fn parties_that_are_cleaned_up_for_long_do_not_hold_up_others() {
+    let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));
+    for n in 0..10 * MOST_CALLS {
+        let kind = Kind::Barrier { parties: 2, keep: 0 };
+        setup.keys = Arc::new(Keys::new("p", kind, &n.to_string()).unwrap());
+        setup.engine.abandon(setup.open(), setup.executor.now());
+    }
+    setup.run(2 * LEASE);
+    let before = setup.called("barrier_cancel");
+    setup.run(LEASE);
+    assert!(setup.called("barrier_cancel") > before);
+    setup.keys = Arc::new(Keys::new("p", Kind::Semaphore { limit: 1 }, "n").unwrap());
+    setup.engine.abandon(setup.open(), setup.executor.now());
+    setup.run(Duration::from_millis(1));
+    assert!(setup.called("permit_cancel") > 0);
+}
+
 /// What is granted by a message while its clean-up is under way.
 #[derive(Clone, Default)]
 struct Granted(Arc<OnceLock<(Arc<Engine>, AttemptId, Instant)>>);

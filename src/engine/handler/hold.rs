@@ -65,6 +65,7 @@ impl HoldHandler<'_> {
         if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
             self.leave_cohort(&hold, now);
         }
+        // While the tables are locked: another thread that no longer finds the hold there must not see it as valid.
         hold.set_lost(loss);
         // A holder that is releasing it learns from the answer that it is gone.
         if !is_idle && hold.loss(now).is_some() {

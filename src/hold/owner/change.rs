@@ -55,7 +55,7 @@ impl HoldOwner {
             let changed = timeout(&context.executor, left, asking.as_mut()).await;
             // The engine no longer watches the old hold, so it does not report the loss. When the runtime shuts down,
             // timers end early, and the lease may go on.
-            if !matches!(changed, Some(Ok(_))) && old.remaining(context.now()).is_zero() {
+            if old.remaining(context.now()).is_zero() {
                 context.engine.set_lost(&old, Loss::Expired);
             }
             match changed {

@@ -69,7 +69,7 @@ pub(super) async fn hand(
             node.acknowledging.run(&node.link, calls, waiting).await
         }
     };
-    Ok(Handed::Answered(confirmed(router, &node, now, answers, limit).await, node))
+    Ok(Handed::Answered(confirmed(router, &node, (now, way), answers, limit).await, node))
 }
 
 /// Waits for the link to a node. Returns it with the time since when there is one for this call: the clock is read only
@@ -123,7 +123,7 @@ fn no_link(node: &Node) -> ConnectionError {
 async fn confirmed(
     router: &Router,
     node: &Node,
-    handed: Instant,
+    (handed, way): (Instant, Way),
     answers: Vec<NodeAnswer>,
     limit: Limit,
 ) -> Vec<NodeAnswer> {
@@ -135,7 +135,7 @@ async fn confirmed(
     let sure = match answers.iter().any(counts) {
         true => {
             let left = limit.left(router.executor.now());
-            router.within(left, sure(router, node, handed)).await
+            router.within(left, sure(router, node, handed, way)).await
         }
         false => Some(Ok(())),
     };

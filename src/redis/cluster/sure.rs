@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::hand::Way;
 use super::node::Node;
 use super::router::Router;
 use crate::connection::ConnectionError;
@@ -20,7 +21,7 @@ const ROUND_TRIPS: u32 = 2;
 /// Returns at once if the answer to a call that was handed over at `handed` came soon. Otherwise waits for a reading of
 /// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown, or
 /// the connection was closed.
-pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
+pub(super) async fn sure(router: &Router, node: &Node, handed: Instant, way: Way) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
     // `patient` is twice the round trip of the link.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
@@ -42,6 +43,10 @@ pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Resul
             return Err(ConnectionError::Unknown("the node was replaced".to_owned()));
         }
         if is_sure {
+            // Waiting for replicas says nothing about the network.
+            if let Way::Plain = way {
+                node.was_slow(took, answered);
+            }
             return Ok(());
         }
         router.signals.suspect_map();

@@ -38,6 +38,23 @@ fn a_script_behind_which_the_node_does_not_wait_is_not_sent_again() {
     assert_eq!(scene.lab.sum(|node| &node.scripts), before + 1);
 }
 
+/// A replica is slow. What is late at its master depends on the network.
+#[test]
+fn waiting_for_replicas_says_nothing_about_the_network() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(10));
+    let mut scene = Scene::connect(lab);
+    scene.run(acknowledged).unwrap();
+    let link = scene.cluster.router.link_to(0).unwrap();
+    let patient = link.patient();
+    scene.lab.nodes[&1].answers(|_, words| (words[0] == "WAIT").then(|| Said::After(ms(500), ":1\r\n".to_owned())));
+    for _ in 0..20 {
+        scene.run(acknowledged).unwrap();
+        scene.sleep(ms(1000));
+    }
+    assert_eq!(link.patient(), patient);
+}
+
 /// A node that says "later" again and again, slowly.
 #[test]
 fn all_rounds_together_take_no_longer_than_one() {

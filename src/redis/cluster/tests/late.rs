@@ -76,6 +76,28 @@ fn no_answer_to_many_calls_counts_after_the_replacement() {
     assert_eq!((counts, *lock(&frozen.scripts)), (0, 101), "{answers:?}");
 }
 
+/// The limit follows the network, but neither many calls at once nor calls that wait for replicas.
+#[test]
+fn what_is_late_follows_a_network_that_becomes_slower() {
+    let lab = Lab::new(&[1, 2, 3], 1);
+    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(10));
+    let mut scene = Scene::connect(Arc::clone(&lab));
+    scene.run(call).unwrap();
+    *lock(&lab.nodes[&1].round_trip) = ms(150);
+    let link = scene.cluster.router.link_to(0).unwrap();
+    let patient = link.patient();
+    let calls = futures::future::join_all((0..100).map(|_| call(&scene.cluster)));
+    lab.run(&mut scene.tasks, calls);
+    assert!(link.patient() < patient * 5 / 4, "{:?} after {patient:?}", link.patient());
+    for _ in 0..60 {
+        scene.run(call).unwrap();
+        scene.sleep(ms(1000));
+    }
+    let before = lab.sum(|node| &node.readings);
+    scene.run(call).unwrap();
+    assert_eq!(lab.sum(|node| &node.readings), before, "it is not late");
+}
+
 /// Its seed has another name for the master than the map does. The other nodes take longer to answer.
 #[test]
 fn a_master_does_not_confirm_itself_under_another_name() {
