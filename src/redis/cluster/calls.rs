@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use futures::future::{join_all, select};
 
 use super::super::link::limit::Limit;
-use super::hand::{Handed, NodeAnswer, Way, hand};
+use super::hand::{Handed, NodeAnswer, hand};
 use super::host::Host;
-use super::node::Node;
+use super::node::{Node, Way};
 use super::redirect::Redirect;
 use super::router::Router;
 use crate::backoff::Backoff;

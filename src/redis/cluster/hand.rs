@@ -11,7 +11,7 @@ use super::super::link::calls::{Waiting, run_over};
 use super::super::link::limit::Limit;
 use super::super::link::state::Up;
 use super::host::Host;
-use super::node::Node;
+use super::node::{Node, Way};
 use super::redirect::Redirect;
 use super::router::{Route, Router};
 use super::sure::sure;
@@ -21,15 +21,6 @@ use crate::tuning::LINK_CLOSED;
 /// The answer to a call, with the number of replicas that have acknowledged it: 0 if the call does not wait for
 /// replicas.
 pub(super) type NodeAnswer = Result<Acknowledged, ConnectionError>;
-
-/// How calls are sent to a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
-    /// Over the link for commands.
-    Plain,
-    /// Over the link for calls that wait for this number of replicas of the node.
-    Acknowledged(u32),
-}
 
 /// The result of handing calls to the node of a route.
 pub(super) enum Handed {

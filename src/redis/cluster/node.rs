@@ -23,6 +23,15 @@ pub(super) struct Node {
     slow: Mutex<Option<Instant>>,
 }
 
+/// How calls are sent to a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Way {
+    /// Over the link for commands.
+    Plain,
+    /// Over the link for calls that wait for this number of replicas of the node.
+    Acknowledged(u32),
+}
+
 /// How often a slow answer to a call says something about the round trip: many calls wait for the same standstill.
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 

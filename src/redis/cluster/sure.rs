@@ -7,8 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::hand::Way;
-use super::node::Node;
+use super::node::{Node, Way};
 use super::router::Router;
 use crate::connection::ConnectionError;
 use crate::mutant::{self, Mutant};
