@@ -41,11 +41,11 @@ impl Contender {
     /// A block of pairs of acquire and release. A wait is the whole pair here.
     pub(crate) async fn pairs(&mut self, count: u32, looks: &mut Looks) -> Result<()> {
         let before = looks.look(self.peer).await?;
-        let cpu = [own_cpu_us(), looks.cpu_us().await?];
+        // The own time is read last here and first below, so that it has nothing of the looks.
+        let (served, own) = (looks.cpu_us().await?, own_cpu_us());
         let waits = timeout(PATIENCE, self.runner.pairs(count)).await.map_err(|_| hangs(&self.case))??;
-        for ((used, before), after) in self.cpu.iter_mut().zip(cpu).zip([own_cpu_us(), looks.cpu_us().await?]) {
-            *used += after - before;
-        }
+        self.cpu[0] += own_cpu_us() - own;
+        self.cpu[1] += looks.cpu_us().await? - served;
         self.waits.extend(waits);
         self.shares[0] += u64::from(count);
         self.counts.add(before, looks.look(self.peer).await?);

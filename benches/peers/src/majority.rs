@@ -11,7 +11,7 @@ use redis::aio::MultiplexedConnection;
 pub(crate) const DELETE_OWN: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// Does nothing, so that what remains is the price of six scripts that are sent.
+/// Does nothing. A pair then takes as long as it takes to send six scripts.
 const EMPTY: &str = "return 1";
 
 /// How much of the lease the servers' clocks may differ.
