@@ -175,7 +175,9 @@ impl Link {
     /// Records how long the answer to a call took. It may have waited with many others for a server that stood still,
     /// or for replicas, so it can make the round trip shorter and never longer.
     pub(super) fn called(&self, time: Duration) {
-        self.answered(time.min(self.round_trip()));
+        if time < self.round_trip() {
+            self.answered(time);
+        }
     }
 
     /// Gives a connection up because of `why`. The calls that are under way on it fail.

@@ -40,6 +40,13 @@ impl Scene {
         Self::connect(lab)
     }
 
+    /// Each answer takes that long.
+    fn over(round_trip: Duration) -> Self {
+        let lab = Lab::new(&[1, 2, 3], 1);
+        slow(&lab, round_trip);
+        Self::connect(lab)
+    }
+
     fn connect(lab: Arc<Lab>) -> Self {
         Self::connect_to(lab, "redis-cluster://h:1")
     }
@@ -64,6 +71,11 @@ impl Scene {
     fn sleep(&mut self, time: Duration) {
         self.lab.run(&mut self.tasks, self.lab.sleep(time));
     }
+}
+
+/// Lets each answer of each node take that long.
+fn slow(lab: &Lab, round_trip: Duration) {
+    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
 }
 
 /// Runs one call.

@@ -91,9 +91,10 @@ impl AsyncRead for Agreed {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use ::tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
     use futures::FutureExt;
-    use std::sync::Arc;
 
     use super::*;
     use crate::wakers::woken::Woken;

@@ -29,7 +29,7 @@ pub(in crate::redis) struct UnderWay {
 #[derive(Default)]
 struct Calls {
     /// The calls, oldest first. The first call has not ended. A later call that has ended stays until all older calls
-    /// have ended. The time limit ends a call even if nobody polls its future.
+    /// have ended. A call ends when its time limit passes, whether or not its future is polled.
     queue: VecDeque<Call>,
     /// The number of the first call in the queue.
     first: u64,

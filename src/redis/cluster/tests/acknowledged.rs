@@ -41,9 +41,7 @@ fn a_script_behind_which_the_node_does_not_wait_is_not_sent_again() {
 /// A replica is slow. What is late at its master depends on the network.
 #[test]
 fn waiting_for_replicas_says_nothing_about_the_network() {
-    let lab = Lab::new(&[1, 2, 3], 1);
-    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(10));
-    let mut scene = Scene::connect(lab);
+    let mut scene = Scene::over(ms(10));
     scene.run(acknowledged).unwrap();
     let link = scene.cluster.router.link_to(0).unwrap();
     let patient = link.patient();

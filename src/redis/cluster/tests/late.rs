@@ -56,13 +56,12 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     }
 }
 
-/// Their answers come late, and say nothing about what is late on this network.
+/// The master stands still for all of them at once. That says nothing about the network.
 #[test]
 fn no_answer_to_many_calls_counts_after_the_replacement() {
-    let lab = Lab::new(&[1, 2, 3], 1);
-    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(1));
-    let mut scene = Scene::connect(Arc::clone(&lab));
+    let mut scene = Scene::over(ms(1));
     scene.run(call).unwrap();
+    let lab = Arc::clone(&scene.lab);
     let frozen = &lab.nodes[&1];
     frozen.frozen.store(true, Ordering::SeqCst);
     let thaws = async {
@@ -76,13 +75,12 @@ fn no_answer_to_many_calls_counts_after_the_replacement() {
     assert_eq!((counts, *lock(&frozen.scripts)), (0, 101), "{answers:?}");
 }
 
-/// The limit follows the network, but neither many calls at once nor calls that wait for replicas.
+/// Many slow calls at once count as one. Slow calls again and again raise the limit.
 #[test]
 fn what_is_late_follows_a_network_that_becomes_slower() {
-    let lab = Lab::new(&[1, 2, 3], 1);
-    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = ms(10));
-    let mut scene = Scene::connect(Arc::clone(&lab));
+    let mut scene = Scene::over(ms(10));
     scene.run(call).unwrap();
+    let lab = Arc::clone(&scene.lab);
     *lock(&lab.nodes[&1].round_trip) = ms(150);
     let link = scene.cluster.router.link_to(0).unwrap();
     let patient = link.patient();
@@ -219,9 +217,7 @@ fn a_late_answer_has_the_map_read_at_once() {
 fn what_is_late_depends_on_the_network() {
     for (round_trip, late) in [(ms(0), ms(100)), (ms(20), ms(100)), (ms(80), ms(320))] {
         for (time, is_late) in [(late - ms(1), false), (late, true)] {
-            let lab = Lab::new(&[1, 2, 3], 1);
-            lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
-            let mut scene = Scene::connect(lab);
+            let mut scene = Scene::over(round_trip);
             scene.run(call).unwrap();
             scene.sleep(ms(1000));
             answers_after(&scene, time - round_trip);

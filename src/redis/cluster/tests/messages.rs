@@ -67,11 +67,6 @@ fn a_subscription_that_was_denied_for_a_while_is_made_again() {
     assert!(matches!(heard[..], [Notice::Gap]), "{heard:?}");
 }
 
-/// Another continent, or a satellite.
-fn slow(lab: &Lab, round_trip: Duration) {
-    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
-}
-
 /// A lost subscription is restored, although that takes longer than the limit of the first attempts.
 #[test]
 fn a_network_that_becomes_slow_does_not_keep_subscriptions_down() {
