@@ -74,7 +74,7 @@ pub(crate) async fn stay(
     // On the heap: a waiting future would carry for hours what only a request needs.
     let asked = Box::pin(ask(operation, keys, &mut waiter)).await;
     if asked.is_err() && !waiter.attempt.may_be_done {
-        // All requests have failed, and none was executed: nothing is left to clean up.
+        // No request has left a ticket, and none may do so later: there is nothing to clean up.
         waiter.attempt.forget();
     }
     let outcome = match asked? {
@@ -167,10 +167,6 @@ async fn ask(operation: &'static str, keys: &Arc<Keys>, waiter: &mut Waiter<'_>)
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
             Asked::Answered(Acquired::Over { limit, now }) => {
                 context.observe(now);
-                // It has not arrived, and needs not leave. A second copy of the request may still arrive.
-                if waiter.attempt.state.asked == 1 {
-                    waiter.attempt.forget();
-                }
                 let reason = match keys.kind {
                     Kind::Inside { parties, .. } if parties == limit => {
                         format!("{parties} parties are inside, and have not all left")
