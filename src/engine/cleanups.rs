@@ -93,7 +93,8 @@ impl Cleanups {
         self.is_idle_anew |= self.is_idle();
     }
 
-    /// The call has failed, and another one follows behind those that wait: they may be for a server that answers.
+    /// The call has failed, and another one follows behind those that wait: they may be for a server that answers. The
+    /// watchdog looks at the clean-ups whenever a call has ended, so this is no event.
     pub(super) fn again(&mut self, n: u64, now: Instant) {
         let Some(cleanup) = self.under_way.remove(&n).map(|cleanup| cleanup.again(now)) else { return };
         if !cleanup.is_over(now) {
@@ -103,7 +104,6 @@ impl Cleanups {
         } else {
             self.discount(&cleanup);
         }
-        self.is_added = true;
     }
 
     fn count(&mut self, cleanup: &Cleanup) {

@@ -20,7 +20,7 @@ fn origin() -> &'static Origin {
     static ORIGIN: OnceLock<Origin> = OnceLock::new();
     ORIGIN.get_or_init(|| Origin {
         #[cfg(feature = "tokio")]
-        suspended: system::suspended(),
+        suspended: since_start(),
         instant: system::instant(),
         boot: system::since_boot().unwrap_or_default(),
     })
@@ -52,7 +52,15 @@ impl Origin {
 #[cfg(feature = "tokio")]
 pub(super) fn suspended() -> Duration {
     static SUSPENDED: Suspended = Suspended { nanos: AtomicU64::new(0) };
-    origin().since(SUSPENDED.learn(system::suspended())) + pretended()
+    origin().since(SUSPENDED.learn(since_start())) + pretended()
+}
+
+/// For how long the machine was suspended since its start.
+#[cfg(feature = "tokio")]
+fn since_start() -> Duration {
+    // In this order, a thread that is stopped in between sees less than there was, and never more.
+    let (boot, awake) = (system::since_boot(), system::awake());
+    boot.zip(awake).map_or(Duration::ZERO, |(boot, awake)| boot.saturating_sub(awake))
 }
 
 /// The longest time that was seen.
@@ -103,16 +111,13 @@ mod system {
         return None;
     }
 
-    /// For how long the machine was suspended since its start.
+    /// The same without the time for which the machine was suspended.
     #[cfg(feature = "tokio")]
-    pub(super) fn suspended() -> Duration {
+    pub(super) fn awake() -> Option<Duration> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        let awake = |()| read(rustix::time::ClockId::Monotonic);
+        return read(rustix::time::ClockId::Monotonic);
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let awake = |()| None;
-        // In this order, a thread that is stopped in between sees less than there was, and never more.
-        let boot = since_boot();
-        boot.zip(awake(())).map_or(Duration::ZERO, |(boot, awake)| boot.saturating_sub(awake))
+        return None;
     }
 }
 

@@ -174,7 +174,7 @@ fn a_wait_without_a_hold_that_ends_during_its_clean_up_is_cleaned_up_once() {
     }
 }
 
-/// Its next wait needs the answer, but nobody waits when its client has ended.
+/// The client's next wait at the name needs the server's answer. A client that has ended has no next wait.
 #[test]
 fn a_party_is_cleaned_up_for_longer_than_its_lease_until_its_client_ends() {
     let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));

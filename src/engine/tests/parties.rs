@@ -41,7 +41,7 @@ fn a_client_keeps_so_many_clean_ups_of_parties_and_no_more() {
     let later = setup.now + LEASE;
     for _ in 0..names.len().div_ceil(MOST_CALLS) {
         let work = setup.engine.work(later);
-        assert!(work.cleanups.len() > 16, "those that are not overdue go first");
+        assert!(work.cleanups.len() > MOST_OVERDUE_CALLS, "those that are not overdue go first");
         work.cleanups.iter().for_each(|(n, _)| setup.engine.cleanup_again(*n, later));
     }
     let has_left = |keys: &Keys| pin!(setup.engine.all_have_left(keys)).now_or_never().is_some();
